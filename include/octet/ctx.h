@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * The context: errors, log, memory. Everything octet does happens in one.
+ *
+ * A context belongs to one thread at a time. There is no global state and nothing to initialise.
+ */
+#ifndef OCTET_CTX_H
+#define OCTET_CTX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define OCT_API __attribute__((visibility("default")))
+#else
+#define OCT_API
+#endif
+
+/** What every function that can fail returns. On failure, out-parameters are untouched. */
+typedef enum oct_status {
+    OCT_OK = 0,
+    OCT_ERR_MEMORY = 1,      /**< out of memory, or the context's limit was reached */
+    OCT_ERR_IO = 2,          /**< a file could not be read or written */
+    OCT_ERR_FORMAT = 3,      /**< a file's content is broken */
+    OCT_ERR_SHAPE = 4,       /**< shapes do not fit together */
+    OCT_ERR_TYPE = 5,        /**< element types do not fit together */
+    OCT_ERR_UNSUPPORTED = 6, /**< valid, but octet cannot do it */
+    OCT_ERR_ARG = 7,         /**< the caller passed something wrong (bad name, bad option) */
+    OCT_ERR_STATE = 8,       /**< called in the wrong order */
+    OCT_ERR_CANCELLED = 9    /**< the progress callback asked to stop */
+} oct_status;
+
+typedef enum oct_log_level {
+    OCT_LOG_ERROR = 0,
+    OCT_LOG_WARN = 1,
+    OCT_LOG_INFO = 2,
+    OCT_LOG_DEBUG = 3
+} oct_log_level;
+
+typedef struct oct_ctx oct_ctx;
+
+/** Receives one line, without newline. */
+typedef void (*oct_log_fn)(void *user, oct_log_level level, const char *msg);
+
+/** Reports long work: `done` of `total` units. Return non-zero to cancel. */
+typedef int (*oct_progress_fn)(void *user, const char *what, int64_t done, int64_t total);
+
+/** Where the context takes memory from. All three are called from any thread. */
+typedef struct oct_allocator {
+    void *(*alloc)(void *user, size_t size); /**< at least 64-byte aligned, or NULL */
+    void (*free)(void *user, void *p);       /**< accepts NULL */
+    void *user;
+} oct_allocator;
+
+/**
+ * Makes a context. `allocator` may be NULL (the C library's) and is copied.
+ * Returns NULL only if there is no memory.
+ */
+OCT_API oct_ctx *oct_ctx_new(const oct_allocator *allocator);
+
+/** Frees the context. Everything made with it must have been freed before. Accepts NULL. */
+OCT_API void oct_ctx_free(oct_ctx *ctx);
+
+/** Sets the log callback; NULL (the default) is silent. */
+OCT_API void oct_ctx_set_log(oct_ctx *ctx, oct_log_fn log, void *user);
+
+/** Sets the progress callback; NULL (the default) means none. */
+OCT_API void oct_ctx_set_progress(oct_ctx *ctx, oct_progress_fn progress, void *user);
+
+/**
+ * The most bytes that tensors and graphs of this context may hold at one time.
+ * 0 (the default) means: what the machine or its control group allows.
+ */
+OCT_API void oct_ctx_set_memory_limit(oct_ctx *ctx, size_t mem_bytes);
+
+/** Threads to use; 0 (the default) means the physical cores this process may use. */
+OCT_API void oct_ctx_set_threads(oct_ctx *ctx, int32_t n_threads);
+
+/** The number of threads in use. */
+OCT_API int32_t oct_ctx_threads(const oct_ctx *ctx);
+
+/** Why the last call on this context failed; "" if none did. Borrowed until the next failure. */
+OCT_API const char *oct_ctx_error(const oct_ctx *ctx);
+
+/** The version as "MAJOR.MINOR.PATCH". */
+OCT_API const char *oct_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Networks: load, look at, simplify, save.
+ *
+ * Nodes and values are borrowed from the graph and live as long as it, unless a call that changes
+ * the graph removes them.
+ */
+#ifndef OCTET_GRAPH_H
+#define OCTET_GRAPH_H
+
+#include <octet/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct oct_graph oct_graph;
+typedef struct oct_node oct_node;
+typedef struct oct_value oct_value;
+
+/**
+ * Reads an ONNX file. Weights stay in the mapped file until something changes them, so the file
+ * must not be truncated while the graph lives.
+ */
+OCT_API oct_status oct_onnx_load(oct_ctx *ctx, const char *path, oct_graph **out);
+
+/** Reads an ONNX model from memory, which must stay alive and unchanged as long as the graph. */
+OCT_API oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t size,
+                                        oct_graph **out);
+
+/** How to write an ONNX file. */
+typedef struct oct_onnx_options {
+    size_t struct_size;    /**< set by oct_onnx_options_init() */
+    int32_t external_data; /**< 1: weights into FILE.data beside it; 0: only above 2 GiB (default) */
+    int32_t opset;         /**< 0: the file's own, raised where octet's form needs it (default) */
+} oct_onnx_options;
+
+OCT_API void oct_onnx_options_init_sized(oct_onnx_options *o, size_t struct_size);
+
+static inline void oct_onnx_options_init(oct_onnx_options *o)
+{
+    oct_onnx_options_init_sized(o, sizeof(*o));
+}
+
+/** Writes an ONNX file: to a temporary name, synced, renamed. `options` may be NULL. */
+OCT_API oct_status oct_onnx_save(oct_graph *g, const char *path, const oct_onnx_options *options);
+
+OCT_API void oct_graph_free(oct_graph *g); /**< accepts NULL */
+
+/** \name Looking at a graph */
+/**@{*/
+OCT_API const char *oct_graph_name(const oct_graph *g);
+OCT_API int64_t oct_graph_opset(const oct_graph *g);      /**< of the standard domain, in the file */
+OCT_API int64_t oct_graph_ir_version(const oct_graph *g); /**< as in the file */
+OCT_API const char *oct_graph_producer(const oct_graph *g); /**< "pytorch 2.1", "" if unknown */
+OCT_API int32_t oct_graph_n_inputs(const oct_graph *g);
+OCT_API int32_t oct_graph_n_outputs(const oct_graph *g);
+OCT_API const oct_value *oct_graph_input(const oct_graph *g, int32_t i);
+OCT_API const oct_value *oct_graph_output(const oct_graph *g, int32_t i);
+OCT_API int32_t oct_graph_n_nodes(const oct_graph *g);
+OCT_API const oct_node *oct_graph_first_node(const oct_graph *g); /**< NULL if there is none */
+OCT_API const oct_node *oct_node_next(const oct_node *n);         /**< NULL at the end */
+
+OCT_API const char *oct_node_name(const oct_node *n);
+OCT_API const char *oct_node_op(const oct_node *n);     /**< "Conv" */
+OCT_API const char *oct_node_domain(const oct_node *n); /**< "" for the standard operators */
+OCT_API int32_t oct_node_n_in(const oct_node *n);
+OCT_API int32_t oct_node_n_out(const oct_node *n);
+OCT_API const oct_value *oct_node_input(const oct_node *n, int32_t i);  /**< NULL if not given */
+OCT_API const oct_value *oct_node_output(const oct_node *n, int32_t i); /**< NULL if not wanted */
+OCT_API int64_t oct_node_params(const oct_node *n); /**< elements in constant floats it reads */
+OCT_API int64_t oct_node_macs(const oct_node *n);   /**< multiply-adds; 0 if none or not known */
+
+OCT_API const char *oct_value_name(const oct_value *v);
+OCT_API oct_dtype oct_value_dtype(const oct_value *v);
+OCT_API int32_t oct_value_rank(const oct_value *v);             /**< -1: not known */
+OCT_API int64_t oct_value_dim(const oct_value *v, int32_t axis); /**< -1: not known */
+OCT_API const char *oct_value_dim_name(const oct_value *v, int32_t axis); /**< NULL: no name */
+OCT_API const oct_tensor *oct_value_data(const oct_value *v); /**< NULL: not a constant */
+OCT_API const oct_node *oct_value_producer(const oct_value *v); /**< NULL: input or constant */
+OCT_API const char *oct_value_text(const oct_value *v, char *text, size_t size); /**< type as text */
+OCT_API int32_t oct_value_n_users(const oct_value *v);
+OCT_API const oct_node *oct_value_user(const oct_value *v, int32_t i);
+/**@}*/
+
+/** Fixes the shape of an input and infers all shapes again. */
+OCT_API oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, int32_t rank,
+                                             const int64_t *dims);
+
+/** Draws the graph: .svg, .png, .pdf or .dot by the file's extension. */
+OCT_API oct_status oct_graph_draw(const oct_graph *g, const char *path);
+
+/** \name Simplification */
+/**@{*/
+typedef struct oct_simplify_options {
+    size_t struct_size; /**< set by oct_simplify_options_init() */
+    const char *only;   /**< comma-separated passes; NULL: all (default) */
+    const char *skip;   /**< comma-separated passes not to run; NULL: none (default) */
+} oct_simplify_options;
+
+OCT_API void oct_simplify_options_init_sized(oct_simplify_options *o, size_t struct_size);
+
+static inline void oct_simplify_options_init(oct_simplify_options *o)
+{
+    oct_simplify_options_init_sized(o, sizeof(*o));
+}
+
+/** Runs the normalisation passes until nothing changes. `options` may be NULL. */
+OCT_API oct_status oct_graph_simplify(oct_graph *g, const oct_simplify_options *options);
+
+/** Looks at the table of passes: NULL beyond its end. */
+OCT_API const char *oct_pass_name(int32_t i);
+OCT_API const char *oct_pass_help(const char *name);
+OCT_API const char *oct_pass_promise(const char *name); /**< "bit-exact", "close" or "lossy" */
+/**@}*/
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

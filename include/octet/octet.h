@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * All of octet.
+ */
+#ifndef OCTET_OCTET_H
+#define OCTET_OCTET_H
+
+#include <octet/ctx.h>
+#include <octet/graph.h>
+#include <octet/plan.h>
+#include <octet/tensor.h>
+#include <octet/version.h>
+
+#endif

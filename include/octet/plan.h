@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Running networks: a plan is compiled once, and run by any number of threads.
+ *
+ * A plan is read-only after it is made. A run belongs to one thread; several runs may share a
+ * plan, each with its own activations.
+ */
+#ifndef OCTET_PLAN_H
+#define OCTET_PLAN_H
+
+#include <octet/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct oct_plan oct_plan;
+typedef struct oct_run oct_run;
+
+typedef struct oct_plan_options {
+    size_t struct_size;   /**< set by oct_plan_options_init() */
+    int32_t n_threads;    /**< of each run; 0: the context's (default) */
+    int32_t plain;        /**< 1: plain kernels only, nothing fused (default 0) */
+    int32_t no_simplify;  /**< 1: take the graph as it is (default 0) */
+    int32_t keep_all;     /**< 1: keep every named value, for hooks on inner values (default 0) */
+    int64_t default_dim;  /**< for a symbolic dimension with no bound size (default 1) */
+    const char *keep;     /**< PCRE: keep only the values whose name matches; NULL: none */
+} oct_plan_options;
+
+OCT_API void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size);
+
+static inline void oct_plan_options_init(oct_plan_options *o)
+{
+    oct_plan_options_init_sized(o, sizeof(*o));
+}
+
+/**
+ * Compiles a graph for the shapes its inputs have (see oct_graph_set_input_shape()). The graph is
+ * not changed and may be freed afterwards. `options` may be NULL.
+ */
+OCT_API oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options,
+                                oct_plan **out);
+OCT_API void oct_plan_free(oct_plan *p); /**< accepts NULL; its runs must be freed before */
+
+OCT_API int32_t oct_plan_n_inputs(const oct_plan *p);
+OCT_API int32_t oct_plan_n_outputs(const oct_plan *p);
+OCT_API const char *oct_plan_input_name(const oct_plan *p, int32_t i);
+OCT_API const char *oct_plan_output_name(const oct_plan *p, int32_t i);
+OCT_API size_t oct_plan_activation_size(const oct_plan *p); /**< bytes of one run's block */
+OCT_API int64_t oct_plan_macs(const oct_plan *p);
+
+/** The steps of a plan, in order: what the profiler reports on. */
+typedef struct oct_step_info {
+    size_t struct_size;   /**< set by the caller: sizeof(oct_step_info) */
+    const char *name;     /**< the node's name */
+    const char *op;       /**< "Conv+SiLU", "reorder" */
+    const char *kernel;   /**< the implementation: "brgconv:avx512_core", "plain" */
+    int64_t macs;         /**< multiply-adds */
+    int64_t bytes;        /**< read and written */
+    int32_t is_plain;     /**< 1: a plain kernel, no fast one exists */
+    int32_t is_reorder;   /**< 1: only moves data between layouts */
+} oct_step_info;
+
+OCT_API int32_t oct_plan_n_steps(const oct_plan *p);
+OCT_API void oct_plan_step(const oct_plan *p, int32_t i, oct_step_info *info);
+
+/** One run's state: activations and outputs. */
+OCT_API oct_status oct_run_new(oct_ctx *ctx, const oct_plan *p, oct_run **out);
+OCT_API void oct_run_free(oct_run *r); /**< accepts NULL */
+
+/** The input's memory inside the run, dense, in the input's own layout: fill it in place. */
+OCT_API oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size);
+
+/** Copies a tensor in; its shape and type must be those the plan was made for. */
+OCT_API oct_status oct_run_set_input(oct_run *r, const char *name, const oct_tensor *t);
+
+/** Runs. Allocates nothing, unless the network has shapes that depend on data. */
+OCT_API oct_status oct_run_execute(oct_run *r);
+
+/** An output after oct_run_execute(), borrowed until the next run; dense, the network's layout. */
+OCT_API oct_status oct_run_output(oct_run *r, int32_t i, const oct_tensor **out);
+
+/** Called after each step with a value kept by the options: seen in place, dense. */
+typedef oct_status (*oct_value_hook)(void *user, const char *name, const oct_tensor *value);
+
+/** Called around each step with its duration. */
+typedef void (*oct_step_hook)(void *user, int32_t step, int64_t start_ns, int64_t end_ns);
+
+OCT_API void oct_run_set_value_hook(oct_run *r, oct_value_hook hook, void *user);
+OCT_API void oct_run_set_step_hook(oct_run *r, oct_step_hook hook, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of oct_ctx; only base/ looks at it. */
+#ifndef OCT_BASE_CTX_H
+#define OCT_BASE_CTX_H
+
+#include <stdatomic.h>
+
+#include "base/status.h"
+
+struct oct_ctx {
+    oct_allocator allocator;
+    oct_log_fn log;
+    void *log_user;
+    oct_progress_fn progress;
+    void *progress_user;
+    atomic_size_t mem_used; /* bytes held through oct_alloc */
+    size_t mem_limit;
+    int32_t n_threads; /* 0: not set, see oct_ctx_threads() */
+    char error[1024];
+};
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files: read by mapping, written to a temporary name and renamed when whole. */
+#ifndef OCT_BASE_FILE_H
+#define OCT_BASE_FILE_H
+
+#include "base/status.h"
+
+/* A mapped file with a reference count, so tensors can borrow from it. */
+typedef struct oct_file oct_file;
+
+oct_status oct_file_map(oct_ctx *ctx, const char *path, oct_file **out);
+const uint8_t *oct_file_data(const oct_file *f);
+size_t oct_file_size(const oct_file *f);
+const char *oct_file_path(const oct_file *f);
+oct_file *oct_file_ref(oct_file *f);
+void oct_file_unref(oct_file *f); /* accepts NULL */
+
+/* Writes a file under a temporary name beside `path`; nothing is seen at `path` before commit. */
+typedef struct oct_writer oct_writer;
+
+oct_status oct_writer_open(oct_ctx *ctx, const char *path, oct_writer **out);
+oct_status oct_writer_put(oct_writer *w, const void *p, size_t size);
+oct_status oct_writer_printf(oct_writer *w, const char *fmt, ...) OCT_PRINTF(2, 3);
+uint64_t oct_writer_offset(const oct_writer *w);
+oct_status oct_writer_commit(oct_writer *w); /* syncs, renames, closes; frees w in any case */
+void oct_writer_abort(oct_writer *w);        /* removes the temporary file; accepts NULL */
+
+#endif

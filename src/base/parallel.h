@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One way to use threads: a loop cut into fixed chunks. */
+#ifndef OCT_BASE_PARALLEL_H
+#define OCT_BASE_PARALLEL_H
+
+#include "base/status.h"
+
+/* Works on [begin, end). Must not fail and must not touch the context. */
+typedef void (*oct_range_fn)(void *arg, int64_t begin, int64_t end);
+
+/*
+ * Cuts [0, n) into chunks of `grain` (at least 1; independent of the number of threads, so that
+ * reductions over chunks give the same bits for any number) and runs them on up to n_threads.
+ */
+void oct_parallel_for(int n_threads, int64_t n, int64_t grain, oct_range_fn fn, void *arg);
+
+/* The number of threads the calling thread's OpenMP regions (oneDNN's too) will use. */
+void oct_parallel_set_threads(int n_threads);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All rows, the table of them, and what several rows share: shape functions, broadcasting, loops. */
+#ifndef OCT_OP_OP_H
+#define OCT_OP_OP_H
+
+#include "graph/op.h"
+
+#define OCT_OPSET_INTERNAL 25 /* rows have the meaning they have in this opset */
+
+#define OCT_OP(sym) extern const oct_op oct_op_##sym;
+#include "op/ops.def"
+#undef OCT_OP
+
+/* The row of an operator, or NULL. */
+const oct_op *oct_op_find(const char *domain, const char *name);
+
+/* Row i of the table, sorted by file order; NULL beyond its end. */
+const oct_op *oct_op_at(int i);
+
+/* --- shape functions shared by rows (op/shape.c) --- */
+
+oct_status oct_shape_same(const oct_infer *q);      /* out 0 = in 0 */
+oct_status oct_shape_broadcast(const oct_infer *q); /* all inputs broadcast; dtype of in 0 */
+oct_status oct_shape_compare(const oct_infer *q);   /* all inputs broadcast; bool */
+
+/* Errors with the node's name. */
+#define oct_infer_fail(q, ...) oct_node_fail((q)->node, __VA_ARGS__)
+
+/* NumPy broadcasting of two types' shapes into *out (rank, dims only). Unknown dims allowed. */
+oct_status oct_broadcast(const oct_node *n, const oct_type *a, const oct_type *b, oct_type *out);
+
+/* Axis in [-rank, rank) to [0, rank); fails naming the node. */
+oct_status oct_axis(const oct_node *n, int64_t axis, int32_t rank, int32_t *out);
+
+/* A small integer operand as an array in *out (room for max). *n = -1: not constant. */
+oct_status oct_infer_ints(const oct_infer *q, int i, int64_t *out, int max, int *n);
+
+/* --- attributes by index into the row's attrs --- */
+
+static inline int64_t oct_int(const oct_node *n, int attr)
+{
+    return n->attr[attr].i;
+}
+
+static inline float oct_f32(const oct_node *n, int attr)
+{
+    return n->attr[attr].f;
+}
+
+static inline bool oct_has(const oct_node *n, int attr)
+{
+    return n->attr[attr].kind != OCT_ATTR_NONE;
+}
+
+#endif

@@ -32,6 +32,48 @@ oct_status oct_broadcast(const oct_node *n, const oct_type *a, const oct_type *b
 /* Axis in [-rank, rank) to [0, rank); fails naming the node. */
 oct_status oct_axis(const oct_node *n, int64_t axis, int32_t rank, int32_t *out);
 
+/* Operand i, or NULL if it is not given. */
+static inline const oct_type *oct_infer_in(const oct_infer *q, int i)
+{
+    return i < q->node->n_in ? q->in[i] : NULL;
+}
+
+static inline const oct_tensor *oct_infer_data(const oct_infer *q, int i)
+{
+    return i < q->node->n_in && q->in[i] ? q->data[i] : NULL;
+}
+
+static inline oct_tensor *oct_args_in(const oct_args *a, int i)
+{
+    return i < a->node->n_in ? a->in[i] : NULL;
+}
+
+/* Result i, or NULL if it is not wanted. */
+static inline oct_tensor *oct_args_out(const oct_args *a, int i)
+{
+    return i < a->node->n_out ? a->out[i] : NULL;
+}
+
+/* The type of operand i, which must be given. */
+oct_status oct_infer_need(const oct_infer *q, int i, const oct_type **out);
+
+/* Sets of element types, as bits. */
+#define OCT_SET(t) (1u << (t))
+enum {
+    OCT_SET_FLOAT = OCT_SET(OCT_DTYPE_F16) | OCT_SET(OCT_DTYPE_F32) | OCT_SET(OCT_DTYPE_F64) |
+                    OCT_SET(OCT_DTYPE_BF16),
+    OCT_SET_UINT = OCT_SET(OCT_DTYPE_U8) | OCT_SET(OCT_DTYPE_U16) | OCT_SET(OCT_DTYPE_U32) |
+                   OCT_SET(OCT_DTYPE_U64),
+    OCT_SET_SINT = OCT_SET(OCT_DTYPE_I8) | OCT_SET(OCT_DTYPE_I16) | OCT_SET(OCT_DTYPE_I32) |
+                   OCT_SET(OCT_DTYPE_I64),
+    OCT_SET_INT = OCT_SET_UINT | OCT_SET_SINT,
+    OCT_SET_NUMERIC = OCT_SET_FLOAT | OCT_SET_INT,
+    OCT_SET_BOOL = OCT_SET(OCT_DTYPE_BOOL),
+};
+
+/* OCT_ERR_TYPE unless operand i is absent, of unknown type, or of one in the set. */
+oct_status oct_infer_check(const oct_infer *q, int i, unsigned set);
+
 /* A small integer operand as an array in *out (room for max). *n = -1: not constant. */
 oct_status oct_infer_ints(const oct_infer *q, int i, int64_t *out, int max, int *n);
 

@@ -2,8 +2,7 @@
 /* What several rows share: shape functions, broadcasting, axes, small integer operands. */
 #include "op/op.h"
 
-/* The type of operand i, which must be there. */
-static oct_status need(const oct_infer *q, int i, const oct_type **out)
+oct_status oct_infer_need(const oct_infer *q, int i, const oct_type **out)
 {
     if (i >= q->node->n_in || !q->in[i])
         return oct_infer_fail(q, OCT_ERR_FORMAT, "operand %d is missing", i);
@@ -11,11 +10,19 @@ static oct_status need(const oct_infer *q, int i, const oct_type **out)
     return OCT_OK;
 }
 
+oct_status oct_infer_check(const oct_infer *q, int i, unsigned set)
+{
+    const oct_type *t = oct_infer_in(q, i);
+
+    if (!t || t->dtype == OCT_DTYPE_NONE || (set >> t->dtype & 1u)) return OCT_OK;
+    return oct_infer_fail(q, OCT_ERR_TYPE, "operand %d cannot be %s", i, oct_dtype_name(t->dtype));
+}
+
 oct_status oct_shape_same(const oct_infer *q)
 {
     const oct_type *x;
 
-    OCT_TRY(need(q, 0, &x));
+    OCT_TRY(oct_infer_need(q, 0, &x));
     q->out[0] = *x;
     return OCT_OK;
 }
@@ -64,10 +71,10 @@ static oct_status broadcast_all(const oct_infer *q, oct_type *out)
 {
     const oct_type *x;
 
-    OCT_TRY(need(q, 0, &x));
+    OCT_TRY(oct_infer_need(q, 0, &x));
     *out = *x;
     for (int i = 1; i < q->node->n_in; i++) {
-        OCT_TRY(need(q, i, &x));
+        OCT_TRY(oct_infer_need(q, i, &x));
         if (out->dtype == OCT_DTYPE_NONE) out->dtype = x->dtype;
         if (x->dtype != out->dtype && x->dtype != OCT_DTYPE_NONE)
             return oct_infer_fail(q, OCT_ERR_TYPE, "operand %d is %s, operand 0 %s", i,
@@ -100,7 +107,7 @@ oct_status oct_axis(const oct_node *n, int64_t axis, int32_t rank, int32_t *out)
 
 oct_status oct_infer_ints(const oct_infer *q, int i, int64_t *out, int max, int *n)
 {
-    const oct_tensor *t = i < q->node->n_in && q->in[i] ? q->data[i] : NULL;
+    const oct_tensor *t = oct_infer_data(q, i);
     int64_t len;
 
     *n = -1;

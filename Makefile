@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands people type. Meson does the work; this file sets it up and installs what is missing.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+THREADS ?= 2
+FUZZ_SECONDS ?= 60
+SUDO = $(shell [ "$$(id -u)" = 0 ] || [ -n "$(DESTDIR)" ] || [ -w "$(PREFIX)" ] || echo sudo)
+
+# Optimised, asserts off, symbols kept for profilers.
+RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
+
+.PHONY: all test test-unit demo bench-peers check-peers format format-check coverage fuzz install \
+	uninstall clean help
+
+all: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@tools/install-packages build
+	@meson setup $(BUILD) --prefix=$(PREFIX) $(RELEASE)
+
+# The groups are checked before the set-up, so that Meson finds the test library the first time.
+test: packages-test all
+	@meson test -C $(BUILD) --print-errorlogs
+
+test-unit: packages-test all
+	@meson test -C $(BUILD) --print-errorlogs --suite unit --suite check
+
+packages-%:
+	@tools/install-packages build $*
+
+demo: all
+	@tools/demo $(BUILD)
+
+PEERS = .venv-peers
+PEERS_PYTHON = $(PEERS)/bin/python
+
+$(PEERS)/ready: tests/peers/requirements.txt
+	@tools/install-packages peers
+	@python3 -m venv $(PEERS)
+	@$(PEERS)/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+check-peers: all $(PEERS)/ready
+	@$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet
+	@$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet
+
+bench-peers: all $(PEERS)/ready
+	@$(PEERS_PYTHON) tests/peers/bench_peers.py $(BUILD)/octet --threads $(THREADS) \
+		--json $(BUILD)/bench-peers.json
+
+C_FILES = find include src tests tools -name '*.c' -o -name '*.h'
+
+format: packages-ci
+	@$(C_FILES) | xargs clang-format -i
+
+format-check: packages-ci
+	@$(C_FILES) | xargs clang-format --dry-run -Werror
+
+coverage: packages-test packages-ci
+	@tools/coverage $(BUILD)-coverage
+
+fuzz: packages-ci
+	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
+
+install: all
+	@$(SUDO) meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
+
+uninstall:
+	@$(SUDO) ninja -C $(BUILD) uninstall
+	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-coverage $(BUILD)-fuzz
+
+help:
+	@echo 'make              build $(BUILD)/octet'
+	@echo 'make test         all tests (test-unit: the quick ones)'
+	@echo 'make demo         a network made, inspected, simplified, run, timed'
+	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
+	@echo 'make bench-peers  speed against ONNX Runtime and OpenVINO (needs ../shared)'
+	@echo 'make coverage     line coverage of src/ by the tests'
+	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))'
+	@echo 'make format       clang-format on every C file'
+	@echo 'make install      to PREFIX ($(PREFIX)); make uninstall takes it back'
+	@echo 'make clean'

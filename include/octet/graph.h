@@ -30,9 +30,10 @@ OCT_API oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t s
 
 /** How to write an ONNX file. */
 typedef struct oct_onnx_options {
-    size_t struct_size;    /**< set by oct_onnx_options_init() */
-    int32_t external_data; /**< 1: weights into FILE.data beside it; 0: only above 2 GiB (default) */
-    int32_t opset;         /**< 0: the file's own, raised where octet's form needs it (default) */
+    size_t struct_size; /**< set by oct_onnx_options_init() */
+    int32_t
+        external_data; /**< 1: weights into FILE.data beside it; 0: only above 2 GiB (default) */
+    int32_t opset;     /**< 0: the file's own, raised where octet's form needs it (default) */
 } oct_onnx_options;
 
 OCT_API void oct_onnx_options_init_sized(oct_onnx_options *o, size_t struct_size);
@@ -50,8 +51,8 @@ OCT_API void oct_graph_free(oct_graph *g); /**< accepts NULL */
 /** \name Looking at a graph */
 /**@{*/
 OCT_API const char *oct_graph_name(const oct_graph *g);
-OCT_API int64_t oct_graph_opset(const oct_graph *g);      /**< of the standard domain, in the file */
-OCT_API int64_t oct_graph_ir_version(const oct_graph *g); /**< as in the file */
+OCT_API int64_t oct_graph_opset(const oct_graph *g); /**< of the standard domain, in the file */
+OCT_API int64_t oct_graph_ir_version(const oct_graph *g);   /**< as in the file */
 OCT_API const char *oct_graph_producer(const oct_graph *g); /**< "pytorch 2.1", "" if unknown */
 OCT_API int32_t oct_graph_n_inputs(const oct_graph *g);
 OCT_API int32_t oct_graph_n_outputs(const oct_graph *g);
@@ -73,12 +74,13 @@ OCT_API int64_t oct_node_macs(const oct_node *n);   /**< multiply-adds; 0 if non
 
 OCT_API const char *oct_value_name(const oct_value *v);
 OCT_API oct_dtype oct_value_dtype(const oct_value *v);
-OCT_API int32_t oct_value_rank(const oct_value *v);             /**< -1: not known */
-OCT_API int64_t oct_value_dim(const oct_value *v, int32_t axis); /**< -1: not known */
+OCT_API int32_t oct_value_rank(const oct_value *v);                       /**< -1: not known */
+OCT_API int64_t oct_value_dim(const oct_value *v, int32_t axis);          /**< -1: not known */
 OCT_API const char *oct_value_dim_name(const oct_value *v, int32_t axis); /**< NULL: no name */
-OCT_API const oct_tensor *oct_value_data(const oct_value *v); /**< NULL: not a constant */
+OCT_API const oct_tensor *oct_value_data(const oct_value *v);   /**< NULL: not a constant */
 OCT_API const oct_node *oct_value_producer(const oct_value *v); /**< NULL: input or constant */
-OCT_API const char *oct_value_text(const oct_value *v, char *text, size_t size); /**< type as text */
+OCT_API const char *oct_value_text(const oct_value *v, char *text,
+                                   size_t size); /**< type as text */
 OCT_API int32_t oct_value_n_users(const oct_value *v);
 OCT_API const oct_node *oct_value_user(const oct_value *v, int32_t i);
 /**@}*/

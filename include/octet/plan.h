@@ -18,13 +18,13 @@ typedef struct oct_plan oct_plan;
 typedef struct oct_run oct_run;
 
 typedef struct oct_plan_options {
-    size_t struct_size;   /**< set by oct_plan_options_init() */
-    int32_t n_threads;    /**< of each run; 0: the context's (default) */
-    int32_t plain;        /**< 1: plain kernels only, nothing fused (default 0) */
-    int32_t no_simplify;  /**< 1: take the graph as it is (default 0) */
-    int32_t keep_all;     /**< 1: keep every named value, for hooks on inner values (default 0) */
-    int64_t default_dim;  /**< for a symbolic dimension with no bound size (default 1) */
-    const char *keep;     /**< PCRE: keep only the values whose name matches; NULL: none */
+    size_t struct_size;  /**< set by oct_plan_options_init() */
+    int32_t n_threads;   /**< of each run; 0: the context's (default) */
+    int32_t plain;       /**< 1: plain kernels only, nothing fused (default 0) */
+    int32_t no_simplify; /**< 1: take the graph as it is (default 0) */
+    int32_t keep_all;    /**< 1: keep every named value, for hooks on inner values (default 0) */
+    int64_t default_dim; /**< for a symbolic dimension with no bound size (default 1) */
+    const char *keep;    /**< PCRE: keep only the values whose name matches; NULL: none */
 } oct_plan_options;
 
 OCT_API void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size);
@@ -51,14 +51,14 @@ OCT_API int64_t oct_plan_macs(const oct_plan *p);
 
 /** The steps of a plan, in order: what the profiler reports on. */
 typedef struct oct_step_info {
-    size_t struct_size;   /**< set by the caller: sizeof(oct_step_info) */
-    const char *name;     /**< the node's name */
-    const char *op;       /**< "Conv+SiLU", "reorder" */
-    const char *kernel;   /**< the implementation: "brgconv:avx512_core", "plain" */
-    int64_t macs;         /**< multiply-adds */
-    int64_t bytes;        /**< read and written */
-    int32_t is_plain;     /**< 1: a plain kernel, no fast one exists */
-    int32_t is_reorder;   /**< 1: only moves data between layouts */
+    size_t struct_size; /**< set by the caller: sizeof(oct_step_info) */
+    const char *name;   /**< the node's name */
+    const char *op;     /**< "Conv+SiLU", "reorder" */
+    const char *kernel; /**< the implementation: "brgconv:avx512_core", "plain" */
+    int64_t macs;       /**< multiply-adds */
+    int64_t bytes;      /**< read and written */
+    int32_t is_plain;   /**< 1: a plain kernel, no fast one exists */
+    int32_t is_reorder; /**< 1: only moves data between layouts */
 } oct_step_info;
 
 OCT_API int32_t oct_plan_n_steps(const oct_plan *p);

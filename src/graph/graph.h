@@ -165,7 +165,7 @@ oct_node *oct_node_new(oct_graph *g, oct_node *before, const char *name, const o
                        oct_value *const *in, int32_t n_in, oct_value *const *out, int32_t n_out);
 
 oct_status oct_node_set_input(oct_node *n, int32_t i, oct_value *v); /* i may be n_in: appends */
-void oct_node_remove(oct_node *n);       /* its outputs must have no users; they go too */
+void oct_node_remove(oct_node *n); /* its outputs must have no users; they go too */
 void oct_node_move_before(oct_node *n, oct_node *before); /* NULL: to the end */
 
 /* Attributes by name (of the row, else extra); the value is copied into the arena. */
@@ -226,8 +226,9 @@ typedef struct oct_builder {
 
 /* Appends a node with one output and infers its type. NULL operands at the end are left out. */
 oct_value *oct_emit(oct_builder *b, const oct_op *op, oct_value *x, oct_value *y, oct_value *z);
-oct_node *oct_emit_node(oct_builder *b, const oct_op *op, oct_value *const *in, int32_t n_in,
-                        int32_t n_out); /* types not inferred: set attributes, then oct_node_infer */
+oct_node *
+oct_emit_node(oct_builder *b, const oct_op *op, oct_value *const *in, int32_t n_in,
+              int32_t n_out); /* types not inferred: set attributes, then oct_node_infer */
 oct_value *oct_scalar(oct_builder *b, float v);
 oct_value *oct_ints(oct_builder *b, const int64_t *v, int64_t n);
 

@@ -72,15 +72,15 @@ typedef struct oct_args {
     oct_tensor **out;
     oct_arena *scratch; /* emptied after each node */
     int n_threads;
-    struct oct_env *env; /* for operators with bodies: where captured values are found */
+    const struct oct_env *env; /* for operators with bodies: where captured values are found */
 } oct_args;
 
 /* All octet knows of one operator. There is no enum of operators, so no switch over them. */
 struct oct_op {
-    const char *name;   /* ONNX op_type */
-    const char *domain; /* "" (the standard) unless said otherwise; NULL means "" */
-    int since;          /* first opset in which octet's form of it (internal opset) is valid */
-    int min_in, max_in; /* max_in -1: any number */
+    const char *name;     /* ONNX op_type */
+    const char *domain;   /* "" (the standard) unless said otherwise; NULL means "" */
+    int since;            /* first opset in which octet's form of it (internal opset) is valid */
+    int min_in, max_in;   /* max_in -1: any number */
     int min_out, max_out; /* 0, 0 means 1, 1; max_out -1: any number */
     const oct_attr_def *attrs; /* names, kinds, defaults; ends with {0} */
     oct_status (*shape)(const oct_infer *q);

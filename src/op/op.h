@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All rows, the table of them, and what several rows share: shape functions, broadcasting, loops. */
+/* All rows, the table of them, and what several rows share: shape functions, broadcasting, loops.
+ */
 #ifndef OCT_OP_OP_H
 #define OCT_OP_OP_H
 

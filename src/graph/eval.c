@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Evaluation with plain kernels: of one node (constant folding) and of whole graphs (bodies). */
+#include <string.h>
+
+#include "graph/op.h"
+
+oct_tensor *oct_env_get(const oct_env *env, const oct_value *v)
+{
+    if (v->data) return v->data;
+    for (; env; env = env->outer)
+        if (env->by_id[v->id]) return env->by_id[v->id];
+    return NULL;
+}
+
+oct_status oct_args_alloc(const oct_args *a, int i, const oct_type *type)
+{
+    if (i >= a->node->n_out || !a->node->out[i]) return OCT_OK; /* not wanted */
+    oct_tensor_unref(a->out[i]);
+    a->out[i] = NULL;
+    return oct_tensor_make(a->ctx, type, &a->out[i]);
+}
+
+/* Types of the outputs, from the actual operands. */
+static oct_status output_types(const oct_node *n, oct_tensor *const *in, oct_arena *scratch,
+                               oct_type *out)
+{
+    const oct_type **types = oct_arena_array(scratch, (size_t)OCT_MAX(n->n_in, 1), sizeof(*types));
+    const oct_tensor **data = oct_arena_array(scratch, (size_t)OCT_MAX(n->n_in, 1), sizeof(*data));
+
+    if (!types || !data) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (!in[i]) continue;
+        types[i] = &in[i]->type;
+        data[i] = in[i]->data || in[i]->size == 0 ? in[i] : NULL;
+    }
+    for (int32_t i = 0; i < n->n_out; i++)
+        out[i] = oct_type_unknown(OCT_DTYPE_NONE);
+    return n->op->shape(&(oct_infer){
+        .ctx = oct_arena_ctx(scratch), .node = n, .in = types, .data = data, .out = out});
+}
+
+static oct_status make_outputs(const oct_node *n, oct_tensor *const *in, const oct_type *types,
+                               oct_ctx *ctx, oct_tensor **out, bool *done)
+{
+    if ((n->op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY)) && n->n_out == 1 && in[0] &&
+        oct_type_len(&types[0]) == oct_type_len(&in[0]->type)) {
+        *done = true;
+        return oct_tensor_view(in[0], &types[0], &out[0]);
+    }
+    if (n->op->flags & OCT_OP_DATA_SHAPE) return OCT_OK;
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (!n->out[i]) continue;
+        if (!oct_type_is_static(&types[i]) || types[i].dtype == OCT_DTYPE_NONE)
+            return oct_node_fail(n, OCT_ERR_SHAPE, "the shape of output %d cannot be known",
+                                 (int)i);
+        OCT_TRY(oct_tensor_make(ctx, &types[i], &out[i]));
+    }
+    return OCT_OK;
+}
+
+static oct_status check_operands(const oct_node *n, oct_tensor *const *in)
+{
+    if (!n->op->ref || !n->op->shape)
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                             "octet cannot run the operator %s%s%s; it can only keep it",
+                             oct_op_domain(n->op), *oct_op_domain(n->op) ? "." : "", n->op->name);
+    if (n->n_in < n->op->min_in)
+        return oct_node_fail(n, OCT_ERR_FORMAT, "has %d inputs, needs at least %d", (int)n->n_in,
+                             n->op->min_in);
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && !in[i])
+            return oct_node_fail(n, OCT_ERR_STATE, "input '%s' has no data", n->in[i]->name);
+    return OCT_OK;
+}
+
+static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor **out,
+                            const oct_env *env, oct_arena *scratch)
+{
+    oct_ctx *ctx = oct_arena_ctx(scratch);
+    oct_type *types;
+    bool done = false;
+    oct_status st;
+
+    OCT_TRY(check_operands(n, in));
+    memset(out, 0, (size_t)n->n_out * sizeof(*out));
+    if (!(types = oct_arena_array(scratch, (size_t)OCT_MAX(n->n_out, 1), sizeof(*types))))
+        return OCT_ERR_MEMORY;
+    OCT_TRY(output_types(n, in, scratch, types));
+    st = make_outputs(n, in, types, ctx, out, &done);
+    if (!st && !done)
+        st = n->op->ref(&(oct_args){.ctx = ctx,
+                                    .node = n,
+                                    .in = in,
+                                    .out = out,
+                                    .scratch = scratch,
+                                    .n_threads = oct_ctx_threads(ctx),
+                                    .env = env});
+    for (int32_t i = 0; i < n->n_out && st; i++) {
+        oct_tensor_unref(out[i]);
+        out[i] = NULL;
+    }
+    return st;
+}
+
+oct_status oct_node_eval(const oct_node *n, oct_tensor *const *in, oct_tensor **out,
+                         const oct_env *env)
+{
+    oct_arena *scratch = oct_arena_new(n->graph->ctx);
+    oct_status st = scratch ? eval_node(n, in, out, env, scratch) : OCT_ERR_MEMORY;
+
+    oct_arena_free(scratch);
+    return st;
+}
+
+/* --- whole graphs --- */
+
+/* Marks, for every value read by the node or inside its bodies, that node as the last reader. */
+static void mark_last_use(const oct_node *n, int32_t at, int32_t *last)
+{
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i]) last[n->in[i]->id] = at;
+    for (int i = 0, k = oct_op_n_attrs(n->op); i < k; i++) {
+        if (n->attr[i].kind != OCT_ATTR_GRAPH) continue;
+        for (const oct_node *b = n->attr[i].g->first; b; b = b->next)
+            mark_last_use(b, at, last);
+        for (int32_t o = 0; o < n->attr[i].g->n_outputs; o++)
+            last[n->attr[i].g->outputs[o]->id] = at;
+    }
+}
+
+typedef struct evaluation {
+    const oct_graph *g;
+    oct_env env;
+    int32_t *last; /* by value id: index of the last node that reads it */
+    oct_arena *scratch;
+} evaluation;
+
+static oct_status eval_step(evaluation *e, const oct_node *n, int32_t at)
+{
+    const size_t k = (size_t)(n->n_in + n->n_out) + 1;
+    oct_tensor **slots = oct_calloc(e->g->ctx, k, sizeof(*slots));
+    oct_tensor **in = slots, **out = slots ? slots + n->n_in : NULL;
+    oct_status st;
+
+    if (!slots) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i]) in[i] = oct_env_get(&e->env, n->in[i]);
+    st = eval_node(n, in, out, &e->env, e->scratch);
+    oct_arena_reset(e->scratch);
+    for (int32_t i = 0; i < n->n_out && !st; i++) {
+        if (!out[i]) continue;
+        if (n->out[i])
+            e->env.by_id[n->out[i]->id] = out[i];
+        else
+            oct_tensor_unref(out[i]);
+    }
+    oct_free(e->g->ctx, slots);
+    if (st) return st;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const oct_value *v = n->in[i];
+
+        if (!v || v->graph != e->g || v->is_output || v->data || e->last[v->id] != at) continue;
+        oct_tensor_unref(e->env.by_id[v->id]);
+        e->env.by_id[v->id] = NULL;
+    }
+    return OCT_OK;
+}
+
+static oct_status eval_all(evaluation *e, oct_tensor *const *ins, oct_tensor **outs)
+{
+    const oct_graph *g = e->g;
+    int32_t at = 0;
+
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (ins[i]) e->env.by_id[g->inputs[i]->id] = oct_tensor_ref(ins[i]);
+    for (const oct_node *n = g->first; n; n = n->next)
+        mark_last_use(n, at++, e->last);
+    at = 0;
+    for (const oct_node *n = g->first; n; n = n->next)
+        OCT_TRY(eval_step(e, n, at++));
+    for (int32_t i = 0; i < g->n_outputs; i++) {
+        oct_tensor *t = oct_env_get(&e->env, g->outputs[i]);
+
+        if (!t) {
+            while (i-- > 0)
+                oct_tensor_unref(outs[i]);
+            return oct_fail(g->ctx, OCT_ERR_STATE, "output '%s' was not computed",
+                            g->outputs[i + 1]->name);
+        }
+        outs[i] = oct_tensor_ref(t);
+    }
+    return OCT_OK;
+}
+
+oct_status oct_graph_eval(const oct_graph *g, oct_tensor *const *ins, oct_tensor **outs,
+                          const oct_env *outer)
+{
+    const size_t n_ids = (size_t)OCT_MAX(g->root->n_value_ids, 1);
+    evaluation e = {.g = g, .env = {.outer = outer}};
+    oct_status st = OCT_ERR_MEMORY;
+
+    if (!(e.env.by_id = oct_calloc(g->ctx, n_ids, sizeof(oct_tensor *)))) goto done;
+    if (!(e.last = oct_calloc(g->ctx, n_ids, sizeof(int32_t)))) goto done;
+    if (!(e.scratch = oct_arena_new(g->ctx))) goto done;
+    st = eval_all(&e, ins, outs);
+done:
+    for (size_t i = 0; e.env.by_id && i < n_ids; i++)
+        oct_tensor_unref(e.env.by_id[i]);
+    oct_free(g->ctx, e.env.by_id);
+    oct_free(g->ctx, e.last);
+    oct_arena_free(e.scratch);
+    return st;
+}

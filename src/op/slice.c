@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slice: every step-th element between start and end, on any axes, in either direction. */
+#include "op/move.h"
+
+/* What is taken of each axis: n elements from `start` on. n = -1: not known. */
+typedef struct window {
+    int64_t start[OCT_MAX_RANK], step[OCT_MAX_RANK], n[OCT_MAX_RANK];
+} window;
+
+typedef struct params {
+    int64_t start[OCT_MAX_RANK], end[OCT_MAX_RANK], axis[OCT_MAX_RANK], step[OCT_MAX_RANK];
+    int n_start, n_end, n_axis, n_step; /* -1: not given; -2: not known yet */
+} params;
+
+/* Bounds are clamped into the axis as NumPy does it; dim < 0 leaves n unknown. */
+static void clamp(int64_t dim, int64_t start, int64_t end, int64_t step, window *w, int d)
+{
+    const int64_t low = step > 0 ? 0 : -1;
+    const int64_t high = step > 0 ? dim : dim - 1;
+    int64_t len;
+
+    w->n[d] = -1;
+    if (dim < 0) return;
+    if (start < 0) start += dim;
+    if (end < 0) end += dim;
+    start = OCT_MAX(0, OCT_MIN(start, high));
+    end = OCT_MAX(low, OCT_MIN(end, high));
+    if (step == INT64_MIN) step++; /* so that it has a negative; longer than any axis either way */
+    len = step > 0 ? end - start : start - end;
+    w->n[d] = len > 0 ? 1 + (len - 1) / (step > 0 ? step : -step) : 0;
+    w->start[d] = w->n[d] ? start : 0;
+    w->step[d] = w->n[d] > 1 ? step : 1; /* the only element needs no step */
+}
+
+static oct_status resolve(const oct_node *n, const oct_type *x, const params *p, window *w)
+{
+    bool seen[OCT_MAX_RANK] = {false};
+
+    for (int32_t d = 0; d < x->rank; d++) {
+        w->start[d] = 0;
+        w->step[d] = 1;
+        w->n[d] = x->dim[d];
+    }
+    if (p->n_axis == -2) { /* any axis may be cut */
+        for (int32_t d = 0; d < x->rank; d++)
+            w->n[d] = -1;
+        return OCT_OK;
+    }
+    const int count = p->n_axis >= 0 ? p->n_axis : OCT_MAX(p->n_start, p->n_end);
+    if (count < 0) { /* neither is known: all axes */
+        for (int32_t d = 0; d < x->rank; d++)
+            w->n[d] = -1;
+        return OCT_OK;
+    }
+    if ((p->n_start >= 0 && p->n_start != count) || (p->n_end >= 0 && p->n_end != count) ||
+        (p->n_step >= 0 && p->n_step != count) || count > x->rank)
+        return oct_node_fail(n, OCT_ERR_SHAPE, "starts, ends, axes and steps differ in length");
+    for (int i = 0; i < count; i++) {
+        int32_t d = i;
+
+        if (p->n_axis >= 0) OCT_TRY(oct_axis(n, p->axis[i], x->rank, &d));
+        if (seen[d]) return oct_node_fail(n, OCT_ERR_SHAPE, "axis %d is cut twice", (int)d);
+        seen[d] = true;
+        if (p->n_step >= 0 && p->step[i] == 0)
+            return oct_node_fail(n, OCT_ERR_SHAPE, "step of axis %d is 0", (int)d);
+        if (p->n_start < 0 || p->n_end < 0 || p->n_step == -2)
+            w->n[d] = -1;
+        else
+            clamp(x->dim[d], p->start[i], p->end[i], p->n_step >= 0 ? p->step[i] : 1, w, d);
+    }
+    return OCT_OK;
+}
+
+static oct_status read_list(const oct_infer *q, int i, int64_t *out, int *n)
+{
+    *n = -1;
+    if (!oct_infer_in(q, i)) return OCT_OK;
+    *n = -2;
+    if (!oct_infer_data(q, i)) return OCT_OK;
+    return oct_read_ints(q->node, oct_infer_data(q, i), out, OCT_MAX_RANK, n);
+}
+
+static oct_status shape(const oct_infer *q)
+{
+    const oct_type *x;
+    params p;
+    window w;
+
+    OCT_TRY(oct_infer_need(q, 0, &x));
+    OCT_TRY(oct_infer_movable(q, 0));
+    q->out[0] = oct_type_unknown(x->dtype);
+    if (x->rank < 0) return OCT_OK;
+    OCT_TRY(read_list(q, 1, p.start, &p.n_start));
+    OCT_TRY(read_list(q, 2, p.end, &p.n_end));
+    OCT_TRY(read_list(q, 3, p.axis, &p.n_axis));
+    OCT_TRY(read_list(q, 4, p.step, &p.n_step));
+    OCT_TRY(resolve(q->node, x, &p, &w));
+    q->out[0] = oct_type_make(x->dtype, x->rank, w.n);
+    return OCT_OK;
+}
+
+static oct_status ref(const oct_args *a)
+{
+    const oct_tensor *x = a->in[0];
+    int64_t xs[OCT_MAX_RANK], ys[OCT_MAX_RANK], at = 0;
+    params p = {.n_axis = -1, .n_step = -1};
+    window w;
+    oct_move m;
+
+    OCT_TRY(oct_read_ints(a->node, a->in[1], p.start, OCT_MAX_RANK, &p.n_start));
+    OCT_TRY(oct_read_ints(a->node, a->in[2], p.end, OCT_MAX_RANK, &p.n_end));
+    if (oct_args_in(a, 3))
+        OCT_TRY(oct_read_ints(a->node, a->in[3], p.axis, OCT_MAX_RANK, &p.n_axis));
+    if (oct_args_in(a, 4))
+        OCT_TRY(oct_read_ints(a->node, a->in[4], p.step, OCT_MAX_RANK, &p.n_step));
+    OCT_TRY(resolve(a->node, &x->type, &p, &w));
+    OCT_TRY(oct_args_expect(a, 0, x->type.rank, w.n));
+
+    oct_strides(&x->type, xs);
+    oct_strides(&a->out[0]->type, ys);
+    oct_move_init(&m);
+    for (int32_t d = 0; d < x->type.rank; d++) {
+        at += w.start[d] * xs[d];
+        oct_move_add(&m, w.n[d], w.step[d] * xs[d], ys[d]);
+    }
+    oct_move_run(&m, x->type.dtype, x->data, at, a->out[0]->data, 0, a->n_threads);
+    return OCT_OK;
+}
+
+const oct_op oct_op_slice = {
+    .name = "Slice",
+    .since = 10,
+    .min_in = 3,
+    .max_in = 5,
+    .shape = shape,
+    .ref = ref,
+    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+};

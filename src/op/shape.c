@@ -14,7 +14,8 @@ oct_status oct_infer_check(const oct_infer *q, int i, unsigned set)
 {
     const oct_type *t = oct_infer_in(q, i);
 
-    if (!t || t->dtype == OCT_DTYPE_NONE || (set >> t->dtype & 1u)) return OCT_OK;
+    if (!t || t->dtype == OCT_DTYPE_NONE) return OCT_OK;
+    if ((unsigned)t->dtype < 32 && (set >> t->dtype & 1u)) return OCT_OK;
     return oct_infer_fail(q, OCT_ERR_TYPE, "operand %d cannot be %s", i, oct_dtype_name(t->dtype));
 }
 

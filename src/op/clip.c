@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clip: y = min(max(x, low), high), either bound optional. */
+#include <math.h>
+
+#include "op/elementwise.h"
+
+typedef struct bounds {
+    float low_f32, high_f32;
+    double low_f64, high_f64;
+    int64_t low_i64, high_i64;
+    uint64_t low_u64, high_u64;
+} bounds;
+
+/* The upper bound last: it wins when the two cross. */
+#define CLIP(T)                                                                                    \
+    (x < ((const bounds *)p)->low_##T                                                              \
+         ? OCT_MIN(((const bounds *)p)->low_##T, ((const bounds *)p)->high_##T)                    \
+     : x > ((const bounds *)p)->high_##T ? ((const bounds *)p)->high_##T                           \
+                                         : x)
+
+OCT_UNARY_FN(clip_f32, float, float, CLIP(f32))
+OCT_UNARY_FN(clip_f64, double, double, CLIP(f64))
+OCT_UNARY_FN(clip_i64, int64_t, int64_t, CLIP(i64))
+OCT_UNARY_FN(clip_u64, uint64_t, uint64_t, CLIP(u64))
+
+static oct_status check_bound(const oct_infer *q, int i)
+{
+    const oct_type *x = q->in[0], *b = oct_infer_in(q, i);
+
+    if (!b) return OCT_OK;
+    if (b->dtype != x->dtype && b->dtype != OCT_DTYPE_NONE && x->dtype != OCT_DTYPE_NONE)
+        return oct_infer_fail(q, OCT_ERR_TYPE, "clips %s to a bound of type %s",
+                              oct_dtype_name(x->dtype), oct_dtype_name(b->dtype));
+    if (oct_type_is_static(b) && oct_type_len(b) != 1)
+        return oct_infer_fail(q, OCT_ERR_SHAPE, "the bound in operand %d is not one number", i);
+    return OCT_OK;
+}
+
+static oct_status shape(const oct_infer *q)
+{
+    OCT_TRY(oct_shape_same_numeric(q));
+    OCT_TRY(check_bound(q, 1));
+    return check_bound(q, 2);
+}
+
+static oct_status ref(const oct_args *a)
+{
+    static const oct_unary f = {clip_f32, clip_f64, clip_i64, clip_u64, false};
+    const oct_tensor *low = oct_args_in(a, 1), *high = oct_args_in(a, 2);
+    bounds b = {-INFINITY, INFINITY, -INFINITY, INFINITY, INT64_MIN, INT64_MAX, 0, UINT64_MAX};
+
+    if (low) {
+        oct_load_f64(low->type.dtype, low->data, 0, 1, &b.low_f64);
+        oct_load_i64(low->type.dtype, low->data, 0, 1, &b.low_i64);
+        b.low_f32 = (float)b.low_f64;
+        b.low_u64 = (uint64_t)b.low_i64;
+    }
+    if (high) {
+        oct_load_f64(high->type.dtype, high->data, 0, 1, &b.high_f64);
+        oct_load_i64(high->type.dtype, high->data, 0, 1, &b.high_i64);
+        b.high_f32 = (float)b.high_f64;
+        b.high_u64 = (uint64_t)b.high_i64;
+    }
+    return oct_unary_run(a, &f, &b);
+}
+
+const oct_op oct_op_clip = {
+    .name = "Clip",
+    .since = 11,
+    .min_in = 1,
+    .max_in = 3,
+    .shape = shape,
+    .ref = ref,
+    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .flow = OCT_FLOW_PASS,
+    .flags = OCT_OP_ELEMENTWISE | OCT_OP_FUSES_INTO_PRODUCER,
+};

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pow: base and exponent may differ in type; the result has the base's. */
+#include <tgmath.h>
+
+#include "op/elementwise.h"
+
+/* Wraps like repeated multiplication; a negative exponent leaves only what 1 / b^e leaves. */
+static int64_t int_pow(int64_t base, int64_t exponent)
+{
+    uint64_t b = (uint64_t)base, y = 1;
+
+    if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+    for (; exponent > 0; exponent >>= 1, b *= b)
+        if (exponent & 1) y *= b;
+    return (int64_t)y;
+}
+
+OCT_BINARY_FLOATS(pow, y == 2 ? x * x : pow(x, y))
+OCT_BINARY_FN(pow_i64, int64_t, int64_t, int_pow(x, y))
+
+static oct_status shape(const oct_infer *q)
+{
+    const oct_type *x, *y;
+
+    OCT_TRY(oct_infer_need(q, 0, &x));
+    OCT_TRY(oct_infer_need(q, 1, &y));
+    OCT_TRY(oct_infer_check(q, 0, OCT_SET_NUMERIC));
+    OCT_TRY(oct_infer_check(q, 1, OCT_SET_NUMERIC));
+    q->out[0].dtype = x->dtype;
+    return oct_broadcast(q->node, x, y, &q->out[0]);
+}
+
+static oct_status ref(const oct_args *a)
+{
+    static const oct_binary f = {.f32 = pow_f32, .f64 = pow_f64, .i64 = pow_i64};
+    const oct_dtype base = a->in[0]->type.dtype, exponent = a->in[1]->type.dtype;
+    oct_tensor *x = NULL, *y = NULL, *z = NULL;
+    oct_args b = *a;
+    oct_dtype work = base;
+    oct_status st;
+
+    if (base == exponent) return oct_binary_run(a, &f, NULL);
+    /* An integer to a power that is not one goes through double. */
+    if (oct_dtype_is_int(base) && oct_dtype_is_float(exponent)) work = OCT_DTYPE_F64;
+    if ((st = oct_tensor_cast(a->ctx, a->in[0], work, &x))) goto done;
+    if ((st = oct_tensor_cast(a->ctx, a->in[1], work, &y))) goto done;
+    if (work == base) {
+        st = oct_binary_apply(a, &f, NULL, x, y);
+        goto done;
+    }
+    if ((st = oct_tensor_cast(a->ctx, a->out[0], work, &z))) goto done;
+    b.out = &z;
+    if ((st = oct_binary_apply(&b, &f, NULL, x, y))) goto done;
+    oct_convert(work, z->data, base, a->out[0]->data, oct_tensor_length(z), true);
+done:
+    oct_tensor_unref(x);
+    oct_tensor_unref(y);
+    oct_tensor_unref(z);
+    return st;
+}
+
+const oct_op oct_op_pow = {
+    .name = "Pow",
+    .since = 7,
+    .min_in = 2,
+    .max_in = 2,
+    .shape = shape,
+    .ref = ref,
+    .flow = OCT_FLOW_TIE,
+    .flags = OCT_OP_ELEMENTWISE,
+};

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Physical cores this process may use: affinity, SMT siblings and cgroup quota considered; at least 1. */
+/* Physical cores this process may use: affinity, SMT siblings and cgroup quota considered; at
+ * least 1. */
 int32_t oct_machine_cores(void);
 
 /* Bytes of memory this process may use (cgroup limit or physical memory). */

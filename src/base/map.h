@@ -9,12 +9,14 @@ typedef struct oct_map {
     oct_ctx *ctx;
     struct oct_map_slot *slots;
     size_t n, cap;
+    uint64_t seed; /* of the hash */
 } oct_map;
 
 void oct_map_init(oct_map *m, oct_ctx *ctx);
 void oct_map_fini(oct_map *m);
-oct_status oct_map_put(oct_map *m, const char *key, void *value); /* replaces; value must not be NULL */
-void *oct_map_get(const oct_map *m, const char *key);             /* NULL if absent */
+oct_status oct_map_put(oct_map *m, const char *key,
+                       void *value);                  /* replaces; value must not be NULL */
+void *oct_map_get(const oct_map *m, const char *key); /* NULL if absent */
 
 /* The key nearest to `key` by edit distance, or NULL if none is near; for "did you mean". */
 const char *oct_map_nearest(const oct_map *m, const char *key);

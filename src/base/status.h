@@ -24,8 +24,8 @@
     } while (0)
 
 #define OCT_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define OCT_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define OCT_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define OCT_MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define OCT_MAX(a, b)    ((a) > (b) ? (a) : (b))
 
 /* Sets the context's error text and returns `status`. */
 oct_status oct_fail(oct_ctx *ctx, oct_status status, const char *fmt, ...) OCT_PRINTF(3, 4);

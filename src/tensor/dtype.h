@@ -60,12 +60,21 @@ void oct_store_i64(oct_dtype t, void *dst, int64_t from, int64_t n, const int64_
 void oct_convert(oct_dtype from_type, const void *src, oct_dtype to_type, void *dst, int64_t n,
                  bool saturate);
 
+/* How a number becomes a power of two (Cast's round_mode). */
+typedef enum oct_round {
+    OCT_ROUND_UP,
+    OCT_ROUND_DOWN,
+    OCT_ROUND_NEAREST,
+} oct_round;
+
 /* Single values of the small floats. */
 float oct_f16_to_f32(uint16_t h);
 uint16_t oct_f32_to_f16(float f);
 float oct_bf16_to_f32(uint16_t h);
 uint16_t oct_f32_to_bf16(float f);
 float oct_f8_to_f32(oct_dtype t, uint8_t b);
+/* To float8e8m0 it rounds up, as Cast does by default. */
 uint8_t oct_f32_to_f8(oct_dtype t, float f, bool saturate);
+uint8_t oct_f32_to_e8m0(float f, oct_round round, bool saturate);
 
 #endif

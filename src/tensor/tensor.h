@@ -52,7 +52,7 @@ struct oct_tensor {
     void *data;
     size_t size; /* bytes at data */
     atomic_int refs;
-    bool read_only;                         /* mapped from a file: copy before writing */
+    bool read_only;                             /* mapped from a file: copy before writing */
     void (*release)(oct_ctx *ctx, void *owner); /* NULL: data is borrowed or in the same block */
     void *owner;
 };

@@ -75,6 +75,13 @@ enum {
 /* OCT_ERR_TYPE unless operand i is absent, of unknown type, or of one in the set. */
 oct_status oct_infer_check(const oct_infer *q, int i, unsigned set);
 
+/* An element type given as a number in an attribute; fails unless octet computes with it. */
+oct_status oct_dtype_attr(const oct_node *n, int64_t v, oct_dtype *out);
+
+/* A type with these dims; fails if they are no shape. */
+oct_status oct_type_of_dims(const oct_node *n, oct_dtype dtype, const int64_t *dim, int64_t rank,
+                            oct_type *out);
+
 /* A small integer operand as an array in *out (room for max). *n = -1: not constant. */
 oct_status oct_infer_ints(const oct_infer *q, int i, int64_t *out, int max, int *n);
 

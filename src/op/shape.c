@@ -106,6 +106,36 @@ oct_status oct_axis(const oct_node *n, int64_t axis, int32_t rank, int32_t *out)
     return OCT_OK;
 }
 
+oct_status oct_dtype_attr(const oct_node *n, int64_t v, oct_dtype *out)
+{
+    if (v < 1 || v > OCT_DTYPE_I2 || oct_dtype_get((oct_dtype)v)->kind == OCT_DKIND_OTHER)
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "cannot make elements of type %s (%lld)",
+                             v < 1 || v > OCT_DTYPE_I2 ? "?" : oct_dtype_name((oct_dtype)v),
+                             (long long)v);
+    *out = (oct_dtype)v;
+    return OCT_OK;
+}
+
+oct_status oct_type_of_dims(const oct_node *n, oct_dtype dtype, const int64_t *dim, int64_t rank,
+                            oct_type *out)
+{
+    oct_type t;
+    size_t size;
+
+    if (rank > OCT_MAX_RANK)
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "rank %lld is above %d", (long long)rank,
+                             OCT_MAX_RANK);
+    for (int64_t i = 0; i < rank; i++)
+        if (dim[i] < 0)
+            return oct_node_fail(n, OCT_ERR_SHAPE, "dimension %lld is %lld", (long long)i,
+                                 (long long)dim[i]);
+    t = oct_type_make(dtype, (int32_t)rank, dim);
+    if (!oct_type_bytes(&t, &size))
+        return oct_node_fail(n, OCT_ERR_SHAPE, "the shape asked for is too large");
+    *out = t;
+    return OCT_OK;
+}
+
 oct_status oct_infer_ints(const oct_infer *q, int i, int64_t *out, int max, int *n)
 {
     const oct_tensor *t = oct_infer_data(q, i);

@@ -229,6 +229,68 @@ void oct_move_run(const oct_move *m, oct_dtype t, const void *src, int64_t src_a
     oct_parallel_for(n_threads, items, OCT_MAX(1, GRAIN / block_bytes), run_items, &j);
 }
 
+typedef struct mapped {
+    const oct_type *y;
+    oct_dtype t;
+    const void *src;
+    void *dst;
+    const int64_t *const *map;
+    int64_t stride[OCT_MAX_RANK]; /* of x */
+    int32_t rank;                 /* the axes that loop; those behind are taken in one piece */
+    int64_t piece;
+} mapped;
+
+/* Items are rows of the last looping axis. */
+static void run_mapped(void *arg, int64_t begin, int64_t end)
+{
+    const mapped *j = arg;
+    const int32_t last = j->rank - 1;
+    const int64_t n = j->y->dim[last];
+    const int64_t *map = j->map[last];
+
+    for (int64_t row = begin; row < end; row++) {
+        int64_t rest = row, from = 0;
+        bool skip = false;
+
+        for (int32_t d = last - 1; d >= 0; d--) {
+            const int64_t i = rest % j->y->dim[d], k = j->map[d] ? j->map[d][i] : i;
+
+            rest /= j->y->dim[d];
+            skip |= k < 0;
+            from += k * j->stride[d];
+        }
+        for (int64_t i = 0; i < n && !skip; i++) {
+            const int64_t k = map ? map[i] : i;
+
+            if (k >= 0)
+                oct_move_copy(j->t, j->src, from + k * j->stride[last], j->dst,
+                              (row * n + i) * j->piece, j->piece);
+        }
+    }
+}
+
+void oct_move_mapped(const oct_type *x, const void *src, const oct_type *y, void *dst,
+                     const int64_t *const *map, int n_threads)
+{
+    mapped j = {y, x->dtype, src, dst, map, {0}, y->rank, 1};
+    int64_t rows = 1;
+
+    if (oct_type_len(y) == 0) return;
+    oct_strides(x, j.stride);
+    while (j.rank > 1 && !map[j.rank - 1])
+        j.piece *= y->dim[--j.rank];
+    if (j.rank == 0) {
+        oct_move_copy(x->dtype, src, 0, dst, 0, 1);
+        return;
+    }
+    for (int32_t d = 0; d < j.rank - 1; d++)
+        rows *= y->dim[d];
+    const int64_t row_bytes = y->dim[j.rank - 1] * j.piece * (int64_t)oct_dtype_size(x->dtype);
+    /* Packed elements share bytes: one thread. */
+    oct_parallel_for(oct_dtype_size(x->dtype) ? n_threads : 1, rows,
+                     OCT_MAX(1, GRAIN / OCT_MAX(row_bytes, 1)), run_mapped, &j);
+}
+
 void oct_move_copy(oct_dtype t, const void *src, int64_t src_at, void *dst, int64_t dst_at,
                    int64_t n)
 {

@@ -26,6 +26,13 @@ void oct_move_add(oct_move *m, int64_t n, int64_t src, int64_t dst);
 void oct_move_run(const oct_move *m, oct_dtype t, const void *src, int64_t src_at, void *dst,
                   int64_t dst_at, int n_threads);
 
+/*
+ * y[i, j, ..] = x[map[0][i], map[1][j], ..] for dense tensors of one rank; map[d] NULL takes the
+ * axis as it is, a negative entry leaves the result as it was.
+ */
+void oct_move_mapped(const oct_type *x, const void *src, const oct_type *y, void *dst,
+                     const int64_t *const *map, int n_threads);
+
 /* n elements in a row, and n copies of one element. */
 void oct_move_copy(oct_dtype t, const void *src, int64_t src_at, void *dst, int64_t dst_at,
                    int64_t n);

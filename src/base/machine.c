@@ -3,10 +3,10 @@
 #include "base/machine.h"
 
 #include <limits.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -28,66 +28,93 @@ static bool read_line(const char *path, char *line, size_t size)
     return ok;
 }
 
-/* Bytes, from "max", "-1" (both: no limit) or a number. */
-static double parse_bytes(const char *line)
+/* DIR/NAME's first line. */
+static bool read_file(const char *dir, const char *name, char line[64])
 {
-    const double v = strtod(line, NULL);
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof(path), "%s/%s", dir, name);
 
-    return v > 0 ? v : (double)SIZE_MAX;
+    return n > 0 && (size_t)n < sizeof(path) && read_line(path, line, 64);
 }
 
-/* CPUs, from version 2's "QUOTA PERIOD" or "max PERIOD". */
-static double parse_cpu_max(const char *line)
+#define NO_LIMIT 1e300
+
+/* A limit that the control group at `dir` sets itself, by the files of one version. */
+typedef double (*group_limit)(const char *dir);
+
+static double memory_v2(const char *dir)
 {
+    char line[64];
+    double v;
+
+    if (!read_file(dir, "memory.max", line)) return NO_LIMIT;
+    return sscanf(line, "%lf", &v) == 1 && v > 0 ? v : NO_LIMIT; /* it may be "max" */
+}
+
+static double memory_v1(const char *dir)
+{
+    char line[64];
+    double v;
+
+    if (!read_file(dir, "memory.limit_in_bytes", line)) return NO_LIMIT;
+    return sscanf(line, "%lf", &v) == 1 && v > 0 ? v : NO_LIMIT;
+}
+
+static double cpu_v2(const char *dir)
+{
+    char line[64];
     double quota, period;
 
-    if (sscanf(line, "%lf %lf", &quota, &period) != 2 || quota <= 0 || period <= 0) return MAX_CPUS;
+    if (!read_file(dir, "cpu.max", line)) return NO_LIMIT;
+    if (sscanf(line, "%lf %lf", &quota, &period) != 2 || quota <= 0 || period <= 0) return NO_LIMIT;
     return quota / period;
 }
 
-/* Version 1 has quota and period in two files; 100 ms is the kernel's default period. */
-static double parse_cfs_quota(const char *line)
+static double cpu_v1(const char *dir)
 {
-    char period_line[64];
-    double quota = strtod(line, NULL), period = 100000;
+    char line[64];
+    double quota, period;
 
-    if (quota <= 0) return MAX_CPUS;
-    if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", period_line, sizeof(period_line)))
-        period = strtod(period_line, NULL);
-    return period > 0 ? quota / period : MAX_CPUS;
+    if (!read_file(dir, "cpu.cfs_quota_us", line)) return NO_LIMIT;
+    if (sscanf(line, "%lf", &quota) != 1 || quota <= 0) return NO_LIMIT; /* -1: none */
+    if (!read_file(dir, "cpu.cfs_period_us", line)) return NO_LIMIT;
+    return sscanf(line, "%lf", &period) == 1 && period > 0 ? quota / period : NO_LIMIT;
 }
 
-/* One file that can hold a limit: of version 2 (controller "") or of a version 1 controller. */
-typedef struct limit_file {
-    const char *controller, *mount, *file;
-    double (*parse)(const char *line);
-} limit_file;
+/* Where a hierarchy of groups is mounted; version 2's has no controller's name. */
+typedef struct hierarchy {
+    const char *controller, *mount;
+    group_limit limit;
+} hierarchy;
 
-static const limit_file memory_files[] = {
-    {"", "/sys/fs/cgroup", "memory.max", parse_bytes},
-    {"", "/sys/fs/cgroup/unified", "memory.max", parse_bytes},
-    {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", parse_bytes},
+static const hierarchy memory_groups[] = {
+    {"", "/sys/fs/cgroup", memory_v2},
+    {"", "/sys/fs/cgroup/unified", memory_v2},
+    {"memory", "/sys/fs/cgroup/memory", memory_v1},
+    {0},
 };
 
-static const limit_file cpu_files[] = {
-    {"", "/sys/fs/cgroup", "cpu.max", parse_cpu_max},
-    {"", "/sys/fs/cgroup/unified", "cpu.max", parse_cpu_max},
-    {"cpu", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", parse_cfs_quota},
+static const hierarchy cpu_groups[] = {
+    {"", "/sys/fs/cgroup", cpu_v2},
+    {"", "/sys/fs/cgroup/unified", cpu_v2},
+    {"cpu", "/sys/fs/cgroup/cpu", cpu_v1},
+    {0},
 };
 
-/* The least limit in `group` and the groups around it. Inside a container only "/" may exist. */
-static double limit_of_group(const limit_file *lf, const char *group, double limit)
+/* The least limit of `group` and the groups around it. Inside a container only "/" may exist. */
+static double limit_of_group(const char *root, const hierarchy *h, const char *group)
 {
-    char dir[PATH_MAX], path[PATH_MAX], line[256];
+    char dir[PATH_MAX];
+    double limit = NO_LIMIT;
+    const int mount_len = snprintf(dir, sizeof(dir), "%s%s", root, h->mount);
+    const int len = snprintf(dir, sizeof(dir), "%s%s%s", root, h->mount, group);
 
-    if (strlen(group) >= sizeof(dir)) return limit;
-    strcpy(dir, group);
+    if (len < 0 || (size_t)len >= sizeof(dir)) return limit;
     for (;;) {
-        char *slash = strrchr(dir, '/');
-        const int n = snprintf(path, sizeof(path), "%s%s/%s", lf->mount, dir, lf->file);
+        const double v = h->limit(dir);
+        char *slash = strrchr(dir + mount_len, '/');
 
-        if (n > 0 && (size_t)n < sizeof(path) && read_line(path, line, sizeof(line)))
-            limit = OCT_MIN(limit, lf->parse(line));
+        limit = OCT_MIN(limit, v);
         if (!slash) return limit;
         *slash = '\0';
     }
@@ -97,7 +124,7 @@ static bool has_controller(const char *list, const char *name)
 {
     const size_t len = strlen(name);
 
-    if (!len) return !*list; /* version 2's line names none */
+    if (!len) return !*list;
     for (const char *p = list; p; p = strchr(p, ',')) {
         p += *p == ',';
         if (!strncmp(p, name, len) && (!p[len] || p[len] == ',')) return true;
@@ -105,12 +132,15 @@ static bool has_controller(const char *list, const char *name)
     return false;
 }
 
-/* The least limit that the control groups of this process set; `limit` if none does. */
-static double cgroup_limit(const limit_file *files, size_t n_files, double limit)
+/* The least limit that the control groups of this process set. */
+static double cgroup_limit(const char *root, const hierarchy *hierarchies)
 {
     char line[PATH_MAX];
-    FILE *f = fopen("/proc/self/cgroup", "re");
+    double limit = NO_LIMIT;
+    FILE *f;
 
+    snprintf(line, sizeof(line), "%s/proc/self/cgroup", root);
+    f = fopen(line, "re");
     if (!f) return limit;
     while (fgets(line, sizeof(line), f)) { /* ID:CONTROLLERS:/GROUP */
         char *controllers = strchr(line, ':');
@@ -119,9 +149,9 @@ static double cgroup_limit(const limit_file *files, size_t n_files, double limit
         if (!group) continue;
         *group++ = '\0';
         group[strcspn(group, "\n")] = '\0';
-        for (size_t i = 0; i < n_files; i++) {
-            if (has_controller(controllers + 1, files[i].controller))
-                limit = limit_of_group(&files[i], group, limit);
+        for (const hierarchy *h = hierarchies; h->mount; h++) {
+            if (!has_controller(controllers + 1, h->controller)) continue;
+            limit = fmin(limit, limit_of_group(root, h, group));
         }
     }
     fclose(f);
@@ -129,19 +159,19 @@ static double cgroup_limit(const limit_file *files, size_t n_files, double limit
 }
 
 /* The lowest number in a CPU's list of siblings: the name of its physical core. */
-static int first_sibling(int cpu)
+static int first_sibling(const char *root, int cpu)
 {
-    char path[128], line[256];
+    char path[PATH_MAX], line[64];
     int first = cpu;
 
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-             cpu);
+    snprintf(path, sizeof(path), "%s/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+             root, cpu);
     if (read_line(path, line, sizeof(line)) && sscanf(line, "%d", &first) != 1) first = cpu;
     return first >= 0 && first < MAX_CPUS ? first : cpu;
 }
 
 /* Physical cores among the CPUs the process may run on; 0 if the kernel does not tell. */
-static int allowed_cores(void)
+static int allowed_cores(const char *root)
 {
     bool seen[MAX_CPUS] = {false};
     const size_t size = CPU_ALLOC_SIZE(MAX_CPUS);
@@ -153,7 +183,7 @@ static int allowed_cores(void)
             int core;
 
             if (!CPU_ISSET_S((size_t)cpu, size, set)) continue;
-            core = first_sibling(cpu);
+            core = first_sibling(root, cpu);
             n += !seen[core];
             seen[core] = true;
         }
@@ -162,25 +192,34 @@ static int allowed_cores(void)
     return n;
 }
 
-int32_t oct_machine_cores(void)
+int32_t oct_machine_cores_in(const char *root)
 {
-    const double quota = cgroup_limit(cpu_files, OCT_COUNT(cpu_files), MAX_CPUS);
-    int n = allowed_cores();
+    const double quota = cgroup_limit(root, cpu_groups);
+    int n = allowed_cores(root);
 
     if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (quota < n) n = (int)quota + (quota > (int)quota); /* rounded up */
+    if (quota < n) n = (int)ceil(quota);
     return OCT_MAX(n, 1);
+}
+
+size_t oct_machine_memory_in(const char *root)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
+    const double limit = cgroup_limit(root, memory_groups);
+    const size_t physical =
+        pages > 0 && page_size > 0 ? (size_t)pages * (size_t)page_size : SIZE_MAX / 2;
+
+    return limit < (double)physical ? (size_t)limit : physical;
+}
+
+int32_t oct_machine_cores(void)
+{
+    return oct_machine_cores_in("");
 }
 
 size_t oct_machine_memory(void)
 {
-    const long pages = sysconf(_SC_PHYS_PAGES), page_size = sysconf(_SC_PAGESIZE);
-    const size_t physical =
-        pages > 0 && page_size > 0 ? (size_t)pages * (size_t)page_size : SIZE_MAX / 2;
-    const double limit =
-        cgroup_limit(memory_files, OCT_COUNT(memory_files), (double)(SIZE_MAX / 2));
-
-    return limit < (double)physical ? (size_t)limit : physical;
+    return oct_machine_memory_in("");
 }
 
 size_t oct_machine_peak_rss(void)

@@ -13,6 +13,10 @@ int32_t oct_machine_cores(void);
 /* Bytes of memory this process may use (cgroup limit or physical memory). */
 size_t oct_machine_memory(void);
 
+/* The same with the kernel's files (proc, sys) below `root`, which tests make up. */
+int32_t oct_machine_cores_in(const char *root);
+size_t oct_machine_memory_in(const char *root);
+
 /* Largest resident set of this process so far, in bytes. */
 size_t oct_machine_peak_rss(void);
 

@@ -79,8 +79,9 @@ float oct_small_float_unpack(const oct_small_float *f, uint32_t code)
     const int exponent = (int)(mag >> f->man_bits);
 
     if (f->special == SPECIAL_FNUZ && code == f->sign) return f32_of_bits(0xffc00000u);
-    if (mag > f->max) /* infinity has no mantissa; the one NaN of FN has all of it */
-        return f32_of_bits(sign | 0x7f800000u | man << (23 - f->man_bits));
+    if (f->special == SPECIAL_IEEE && mag == f->max + 1) return f32_of_bits(sign | 0x7f800000u);
+    if (mag > f->max) /* NaN; halves keep their payload */
+        return f32_of_bits(sign | 0x7fc00000u | (f->can_saturate ? 0 : man << (23 - f->man_bits)));
     if (exponent) {
         return f32_of_bits(sign | (uint32_t)(exponent - f->bias + 127) << 23 |
                            man << (23 - f->man_bits));
@@ -88,17 +89,19 @@ float oct_small_float_unpack(const oct_small_float *f, uint32_t code)
     return f32_of_bits(sign | bits_of_f32(ldexpf((float)man, 1 - f->bias - f->man_bits)));
 }
 
-/* The code of a NaN; as much of the payload as fits is kept, and it is a quiet one. */
+/* The code of a NaN, a quiet one; 16 bits keep as much of the payload as fits. */
 static uint32_t pack_nan(const oct_small_float *f, uint32_t sign, uint64_t payload)
 {
     switch (f->special) {
     case SPECIAL_IEEE:
         return sign | (f->max + 1) | 1u << (f->man_bits - 1) |
-               (uint32_t)(payload >> (52 - f->man_bits));
+               (f->can_saturate ? 0 : (uint32_t)(payload >> (52 - f->man_bits)));
     case SPECIAL_FN:
         return sign | (f->max + 1);
+    case SPECIAL_FNUZ:
+        return f->sign;
     default:
-        return f->sign; /* FNUZ's NaN; a format without NaN has -0 there */
+        return sign ^ f->sign; /* no NaN: the zero of the other sign, as ONNX's reference */
     }
 }
 

@@ -10,6 +10,7 @@ SUDO = $(shell [ "$$(id -u)" = 0 ] || [ -n "$(DESTDIR)" ] || [ -w "$(PREFIX)" ] 
 
 # Optimised, asserts off, symbols kept for profilers.
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
+MESON_FLAGS ?=
 
 .PHONY: all test test-unit demo bench-peers check-peers format format-check coverage fuzz install \
 	uninstall clean help
@@ -19,7 +20,7 @@ all: $(BUILD)/build.ninja
 
 $(BUILD)/build.ninja:
 	@tools/install-packages build
-	@meson setup $(BUILD) --prefix=$(PREFIX) $(RELEASE)
+	@meson setup $(BUILD) --prefix=$(PREFIX) $(RELEASE) $(MESON_FLAGS)
 
 # The groups are checked before the set-up, so that Meson finds the test library the first time.
 test: packages-test all

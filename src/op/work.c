@@ -101,15 +101,46 @@ void oct_work_done(const oct_args *a, int i, oct_work w, const void *from)
     if (w == OCT_WORK_I64) oct_store_i64(t->type.dtype, t->data, 0, len, from);
 }
 
-oct_status oct_args_check(const oct_args *a)
+oct_status oct_work_expand(const oct_args *a, int i, oct_work w, const oct_type *to,
+                           const void **out)
+{
+    const oct_tensor *t = oct_args_in(a, i);
+    const size_t size = oct_dtype_size(oct_work_dtype(w));
+    const int64_t len = oct_type_len(to), zero[OCT_MAX_RANK] = {0};
+    int64_t step[OCT_MAX_RANK], index[OCT_MAX_RANK] = {0}, dense = 1;
+    char *p;
+
+    OCT_TRY(oct_work_in(a, i, w, out));
+    if (!t || oct_tensor_length(t) == len) return OCT_OK;
+    for (int d = to->rank - 1, s = t->type.rank - 1; d >= 0; d--, s--) {
+        const int64_t dim = s >= 0 ? t->type.dim[s] : 1;
+
+        if (dim != 1 && dim != to->dim[d])
+            return oct_node_fail(a->node, OCT_ERR_SHAPE, "input %d does not broadcast", i);
+        step[d] = dim == 1 ? 0 : dense;
+        dense *= dim;
+    }
+    if (t->type.rank > to->rank)
+        return oct_node_fail(a->node, OCT_ERR_SHAPE, "input %d does not broadcast", i);
+    if (!(p = oct_args_scratch(a, (size_t)OCT_MAX(len, 1), size))) return OCT_ERR_MEMORY;
+    for (int64_t k = 0; k < len; k++, oct_next_index(to->rank, index, zero, to->dim)) {
+        int64_t at = 0;
+
+        for (int d = 0; d < to->rank; d++)
+            at += index[d] * step[d];
+        memcpy(p + (size_t)k * size, (const char *)*out + (size_t)at * size, size);
+    }
+    *out = p;
+    return OCT_OK;
+}
+
+oct_status oct_args_infer(const oct_args *a, oct_infer *q)
 {
     const oct_node *n = a->node;
     const size_t n_in = (size_t)n->n_in, n_out = (size_t)n->n_out;
     const oct_type **in = oct_args_scratch(a, n_in + 1, sizeof(*in));
     const oct_tensor **data = oct_args_scratch(a, n_in + 1, sizeof(*data));
     oct_type *out = oct_args_scratch(a, n_out + 1, sizeof(*out));
-    char want[OCT_TYPE_TEXT_SIZE], have[OCT_TYPE_TEXT_SIZE];
-    oct_infer q = {.ctx = a->ctx, .node = n, .in = in, .data = data, .out = out};
 
     if (!in || !data || !out) return OCT_ERR_MEMORY;
     for (size_t i = 0; i < n_in; i++) {
@@ -118,12 +149,22 @@ oct_status oct_args_check(const oct_args *a)
     }
     for (size_t i = 0; i < n_out; i++)
         out[i] = oct_type_unknown(OCT_DTYPE_NONE);
+    *q = (oct_infer){.ctx = a->ctx, .node = n, .in = in, .data = data, .out = out};
+    return OCT_OK;
+}
+
+oct_status oct_args_check(const oct_args *a)
+{
+    const oct_node *n = a->node;
+    char want[OCT_TYPE_TEXT_SIZE], have[OCT_TYPE_TEXT_SIZE];
+    oct_infer q;
+
+    OCT_TRY(oct_args_infer(a, &q));
     OCT_TRY(n->op->shape(&q));
-    for (size_t i = 0; i < n_out; i++) {
-        if (!a->out[i] || (n->op->flags & OCT_OP_DATA_SHAPE)) continue;
-        if (oct_type_equal(&out[i], &a->out[i]->type)) continue;
-        return oct_node_fail(n, OCT_ERR_SHAPE, "output %zu is %s, declared as %s", i,
-                             oct_type_text(&out[i], want), oct_type_text(&a->out[i]->type, have));
+    for (int32_t i = 0; i < n->n_out; i++) {
+        if (!a->out[i] || oct_type_equal(&q.out[i], &a->out[i]->type)) continue;
+        return oct_node_fail(n, OCT_ERR_SHAPE, "output %d is %s, declared as %s", (int)i,
+                             oct_type_text(&q.out[i], want), oct_type_text(&a->out[i]->type, have));
     }
     return OCT_OK;
 }

@@ -31,11 +31,18 @@ oct_status oct_work_out(const oct_args *a, int i, oct_work w, void **out);
 /* Rounds what oct_work_out() gave into output i. Accepts NULL. */
 void oct_work_done(const oct_args *a, int i, oct_work w, const void *from);
 
+/* What a shape function would see of these operands; q->out is all unknown. */
+oct_status oct_args_infer(const oct_args *a, oct_infer *q);
+
 /*
  * Runs the row's shape function on the operands as they really are and compares the outputs with
  * what it gives: a file may have declared shapes that hid a misfit from inference.
  */
 oct_status oct_args_check(const oct_args *a);
+
+/* Operand i spread to this static shape by broadcasting; the operand must fit, rank included. */
+oct_status oct_work_expand(const oct_args *a, int i, oct_work w, const oct_type *to,
+                           const void **out);
 
 /* The next index in [from, to), last axis fastest; false after the last one. */
 static inline bool oct_next_index(int n, int64_t *index, const int64_t *from, const int64_t *to)

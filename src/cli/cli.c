@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of commands, and what all of them use: errors and memory. */
+#include "cli/cli.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/table.h"
+
+#define CLI_COMMAND(sym) extern const cli_command cmd_##sym;
+#include "cli/commands.def"
+#undef CLI_COMMAND
+
+static const cli_command *const commands[] = {
+#define CLI_COMMAND(sym) &cmd_##sym,
+#include "cli/commands.def"
+#undef CLI_COMMAND
+};
+
+static const cli_opt common_opts[] = {
+    {CLI_INT, "threads", offsetof(cli_common, threads), "N",
+     .help = "threads to use; by default the physical cores this process may use", .min = 1},
+    {CLI_INT, "seed", offsetof(cli_common, seed), "S", .help = "start of every random choice",
+     .def = "0"},
+    {CLI_FLAG, "json", offsetof(cli_common, json), .help = "print the result as JSON"},
+    {CLI_FLAG, "quiet", offsetof(cli_common, quiet),
+     .help = "print only results and errors: no progress, no notes"},
+    {CLI_FLAG, "help", offsetof(cli_common, help), .help = "show this help"},
+    {0},
+};
+
+const cli_command *cli_command_at(int i)
+{
+    return i >= 0 && (size_t)i < CLI_COUNT(commands) ? commands[i] : NULL;
+}
+
+const cli_command *cli_command_find(const char *name)
+{
+    for (size_t i = 0; i < CLI_COUNT(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    return NULL;
+}
+
+const cli_opt *cli_common_opts(void)
+{
+    return common_opts;
+}
+
+oct_status cli_fail(cli *c, oct_status status, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(c->error, sizeof(c->error), fmt, args);
+    va_end(args);
+    cli_text_clean(c->error); /* names from files may hold anything */
+    return status;
+}
+
+void cli_note(const cli *c, const char *fmt, ...)
+{
+    char text[2048];
+    va_list args;
+
+    if (c->opt.quiet) return;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    cli_text_clean(text);
+    (void)fprintf(stderr, "octet: %s\n", text);
+}
+
+static void *checked(void *p)
+{
+    if (p) return p;
+    (void)fputs("octet: out of memory\n", stderr);
+    exit(1);
+}
+
+void *cli_alloc(size_t n, size_t size)
+{
+    return checked(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *cli_realloc(void *p, size_t n, size_t size)
+{
+    if (size && n > SIZE_MAX / size) return checked(NULL);
+    return checked(realloc(p, n && size ? n * size : 1));
+}
+
+char *cli_format(const char *fmt, ...)
+{
+    va_list args;
+    char *text = NULL;
+    int len;
+
+    va_start(args, fmt);
+    len = vasprintf(&text, fmt, args);
+    va_end(args);
+    return checked(len < 0 ? NULL : text);
+}

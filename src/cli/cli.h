@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a command of the program is, and what it may use.
+ *
+ * A command is one const struct in its own file (cmd_<name>.c) and one line in commands.def. Its
+ * option table is read by the parser, --help, the man page and the shell completion.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <octet/octet.h>
+
+#if defined(__GNUC__)
+#define CLI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define CLI_PRINTF(fmt, args)
+#endif
+
+#define CLI_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The kind says what the field at `offset` of the command's args is. */
+typedef enum cli_kind {
+    CLI_END = 0, /* ends a table */
+    CLI_FLAG,    /* bool: given or not */
+    CLI_ALONE,   /* bool: given, no files are needed (--list) */
+    CLI_INT,     /* int64_t, at least `min` */
+    CLI_F64,     /* double, above 0 */
+    CLI_STR,     /* const char * */
+    CLI_LIST,    /* cli_list: may be given many times */
+} cli_kind;
+
+typedef struct cli_list {
+    const char **items;
+    int n;
+} cli_list;
+
+typedef struct cli_opt {
+    cli_kind kind;
+    const char *name; /* without the dashes */
+    size_t offset;
+    const char *metavar; /* "N", "FILE"; NULL for flags */
+    const char *help;
+    const char *def; /* default, read as if it were typed; NULL: the field stays 0 */
+    int64_t min;     /* of CLI_INT */
+} cli_opt;
+
+enum {
+    CLI_FILE_IN = 1u << 0,   /* must exist: a missing one is answered with the nearest name */
+    CLI_FILE_OUT = 1u << 1,  /* its folder must exist */
+    CLI_FILE_MANY = 1u << 2, /* one or more; only the last of a table */
+};
+
+/* A word that is not an option. */
+typedef struct cli_file {
+    const char *name; /* "MODEL"; NULL ends a table */
+    const char *help;
+    unsigned flags;
+} cli_file;
+
+typedef struct cli_example {
+    const char *line; /* without "octet"; NULL ends a table */
+    const char *what;
+} cli_example;
+
+/* The options every command takes. */
+typedef struct cli_common {
+    bool help, quiet, json;
+    int64_t threads; /* 0: the library's choice */
+    int64_t seed;
+} cli_common;
+
+typedef struct cli_command cli_command;
+
+/* One call of the program. */
+typedef struct cli {
+    oct_ctx *ctx;
+    const cli_command *cmd;
+    cli_common opt;
+    const char *model;    /* the file at work, for messages; NULL before one is loaded */
+    char error[2048];     /* why a command failed, where the library does not know it; "" */
+    int64_t start_ns;     /* of the work the progress bar shows; 0: none */
+    int64_t drawn_ns;     /* when the bar was last drawn */
+    const char *bar_what; /* what it counts */
+} cli;
+
+struct cli_command {
+    const char *name;
+    const char *help;  /* one line, imperative */
+    const char *about; /* paragraphs for --help and the manual, split by empty lines; may be NULL */
+    const cli_file *files;
+    const cli_opt *opts;
+    size_t args_size; /* of the struct the offsets point into */
+    const cli_example *examples;
+    oct_status (*run)(cli *c, const void *args, char **files); /* files ends with NULL */
+};
+
+/* Command i of the table; NULL beyond its end. */
+const cli_command *cli_command_at(int i);
+const cli_command *cli_command_find(const char *name);
+const cli_opt *cli_common_opts(void);
+
+/* --- args.c --- */
+
+/*
+ * Reads the words behind the command's name into args (zeroed, cmd->args_size bytes) and c->opt.
+ * *files gets the remaining words in a new array. OCT_ERR_ARG with the reason set if they are
+ * wrong.
+ */
+oct_status cli_parse(cli *c, const cli_command *cmd, int argc, char **argv, void *args,
+                     char ***files);
+void cli_parse_free(const cli_command *cmd, void *args, char **files);
+
+/* --- help.c, man.c, completion.c, version.c: all from the tables --- */
+
+void cli_help(FILE *out);
+void cli_help_command(FILE *out, const cli_command *cmd);
+void cli_usage_line(const cli_command *cmd, char *text, size_t size);
+void cli_man(FILE *out);
+void cli_completion_bash(FILE *out);
+void cli_version(FILE *out);
+
+/* --- errors (cli.c) --- */
+
+/*
+ * Sets the reason and returns `status`. OCT_ERR_ARG means that what was typed is wrong (exit 2),
+ * all others that the work failed (exit 1).
+ */
+oct_status cli_fail(cli *c, oct_status status, const char *fmt, ...) CLI_PRINTF(3, 4);
+void cli_note(const cli *c, const char *fmt, ...) CLI_PRINTF(2, 3); /* on stderr, not if quiet */
+
+/* Zeroed memory; the program ends with a message if there is none. */
+void *cli_alloc(size_t n, size_t size);
+void *cli_realloc(void *p, size_t n, size_t size);
+char *cli_format(const char *fmt, ...) CLI_PRINTF(1, 2); /* to be freed */
+
+/* --- term.c --- */
+
+int cli_term_width(FILE *f); /* 0: not a terminal */
+
+/* An oct_progress_fn for user = cli; draws on stderr if that is a terminal, and never cancels. */
+int cli_progress(void *user, const char *what, int64_t done, int64_t total);
+void cli_progress_end(cli *c);
+
+int64_t cli_time_ns(void); /* a steady clock */
+
+/*
+ * Between the two, a Ctrl-C waits: results appear whole or not at all. Nothing else needs it,
+ * since files are written under a temporary name.
+ */
+void cli_hold_interrupts(void);
+void cli_release_interrupts(void);
+
+#endif

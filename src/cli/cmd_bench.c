@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet bench: how fast a model runs here. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/measure.h"
+#include "cli/model.h"
+#include "cli/table.h"
+
+typedef struct args {
+    int64_t streams, batch, warmup, runs;
+    double seconds;
+    cli_list shapes;
+} args;
+
+static const cli_opt opts[] = {
+    {CLI_INT, "streams", offsetof(args, streams), "N",
+     .help = "run N copies at the same time on one plan, each with its own threads", .def = "1",
+     .min = 1},
+    {CLI_INT, "batch", offsetof(args, batch), "N", .help = "set the first dimension of the inputs",
+     .min = 1},
+    {CLI_INT, "warmup", offsetof(args, warmup), "N", .help = "runs before measuring starts",
+     .def = "5"},
+    {CLI_INT, "runs", offsetof(args, runs), "N",
+     .help = "measure this many runs of each stream, however long they take", .min = 1},
+    {CLI_F64, "seconds", offsetof(args, seconds), "S", .help = "without --runs: measure this long",
+     .def = "3"},
+    CLI_OPT_INPUT_SHAPE(args),
+    {0},
+};
+
+static const cli_file file_args[] = {
+    {"MODEL", "an ONNX file", CLI_FILE_IN},
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"bench yolov8n.onnx", "Latency with all physical cores"},
+    {"bench yolov8n.onnx --threads 1 --streams 2", "Throughput: two copies with one thread each"},
+    {"bench net.onnx --input-shape images:1x3x416x416 --batch 4 --runs 50 --json",
+     "Four images at once, 50 runs, for other programs"},
+    {0},
+};
+
+/* What all streams share. */
+typedef struct shared {
+    cli *c;
+    const args *args;
+    const cli_session *session;
+    pthread_barrier_t start;
+} shared;
+
+/* One thread that runs the model again and again. */
+typedef struct stream {
+    shared *s;
+    int index;
+    cli_times times;
+    int64_t start_ns, end_ns;
+    oct_status status;
+    char error[1024];
+} stream;
+
+static oct_status warm_up(const stream *t, oct_run *r)
+{
+    oct_status st = cli_session_fill(t->s->session, r, (uint64_t)t->s->c->opt.seed);
+
+    for (int64_t i = 0; !st && i < t->s->args->warmup; i++)
+        st = oct_run_execute(r);
+    return st;
+}
+
+static void show_progress(const stream *t, int64_t now)
+{
+    const args *a = t->s->args;
+
+    if (t->index) return;
+    if (a->runs)
+        (void)cli_progress(t->s->c, "measuring", (int64_t)t->times.n, a->runs);
+    else
+        (void)cli_progress(t->s->c, "measuring (ms)", (now - t->start_ns) / 1000000,
+                           (int64_t)(a->seconds * 1e3));
+}
+
+static oct_status measure(stream *t, oct_run *r)
+{
+    const args *a = t->s->args;
+    int64_t now = cli_time_ns();
+
+    t->start_ns = now;
+    for (;;) {
+        const int64_t begin = cli_time_ns();
+        const oct_status st = oct_run_execute(r);
+
+        if (st) return st;
+        now = cli_time_ns();
+        cli_times_add(&t->times, now - begin);
+        if (a->runs ? (int64_t)t->times.n >= a->runs
+                    : (double)(now - t->start_ns) * 1e-9 >= a->seconds)
+            break;
+        show_progress(t, now);
+    }
+    t->end_ns = now;
+    return OCT_OK;
+}
+
+static void *stream_main(void *arg)
+{
+    stream *t = arg;
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_run *r = NULL;
+    oct_status st = ctx ? OCT_OK : OCT_ERR_MEMORY;
+
+    if (!st) oct_ctx_set_threads(ctx, t->s->session->n_threads);
+    if (!st) st = oct_run_new(ctx, t->s->session->plan, &r);
+    if (!st) st = warm_up(t, r);
+    (void)pthread_barrier_wait(&t->s->start); /* also after a failure: the others wait */
+    if (!st) st = measure(t, r);
+    t->status = st;
+    if (st)
+        (void)snprintf(t->error, sizeof(t->error), "%s", ctx ? oct_ctx_error(ctx) : "no memory");
+    oct_run_free(r);
+    oct_ctx_free(ctx);
+    return NULL;
+}
+
+/* Stream 0 is this thread: with one stream there is no other. */
+static oct_status run_streams(shared *s, stream *streams, int n)
+{
+    pthread_t *threads = cli_alloc((size_t)n, sizeof(*threads));
+    int started = 1;
+
+    if (pthread_barrier_init(&s->start, NULL, (unsigned)n)) {
+        free(threads);
+        return cli_fail(s->c, OCT_ERR_ARG, "%d streams are more than this machine can start", n);
+    }
+    for (int i = 0; i < n; i++)
+        streams[i] = (stream){.s = s, .index = i};
+    for (; started < n; started++)
+        if (pthread_create(&threads[started], NULL, stream_main, &streams[started])) {
+            /* Those already started wait at the barrier for ever: the program has to end. */
+            (void)fprintf(stderr, "octet: only %d of %d streams could be started\n", started, n);
+            exit(1);
+        }
+    (void)stream_main(&streams[0]);
+    for (int i = 1; i < n; i++)
+        (void)pthread_join(threads[i], NULL);
+    (void)pthread_barrier_destroy(&s->start);
+    free(threads);
+    cli_progress_end(s->c);
+    for (int i = 0; i < n; i++)
+        if (streams[i].status)
+            return cli_fail(s->c, streams[i].status, "%s: %s", s->c->model, streams[i].error);
+    return OCT_OK;
+}
+
+/* All that is reported, in the units it is reported in. */
+typedef struct result {
+    cli_time_stats t;
+    int64_t runs, batch;
+    double throughput, gmac, activation_mb;
+} result;
+
+static result summarize(const shared *s, stream *streams, int n)
+{
+    result r = {.batch = s->args->batch ? s->args->batch : 1};
+    cli_times all = {0};
+    int64_t start = INT64_MAX, end = 0;
+
+    for (int i = 0; i < n; i++) {
+        for (size_t k = 0; k < streams[i].times.n; k++)
+            cli_times_add(&all, streams[i].times.ns[k]);
+        start = streams[i].start_ns < start ? streams[i].start_ns : start;
+        end = streams[i].end_ns > end ? streams[i].end_ns : end;
+    }
+    r.runs = (int64_t)all.n;
+    r.t = cli_times_stats(&all);
+    r.throughput = (double)(r.runs * r.batch) / ((double)(end - start) * 1e-9);
+    r.gmac = (double)oct_plan_macs(s->session->plan) * 1e-9;
+    r.activation_mb = (double)oct_plan_activation_size(s->session->plan) * 1e-6;
+    cli_times_fini(&all);
+    return r;
+}
+
+static oct_status print_json(cli *c, const cli_session *s, const result *r)
+{
+    cli_json *j = cli_json_object();
+    oct_status st;
+
+    cli_json_round(j, "median_ms", r->t.median_ms, 4);
+    cli_json_round(j, "mean_ms", r->t.mean_ms, 4);
+    cli_json_round(j, "min_ms", r->t.min_ms, 4);
+    cli_json_round(j, "p90_ms", r->t.p90_ms, 4);
+    cli_json_round(j, "p99_ms", r->t.p99_ms, 4);
+    cli_json_int(j, "runs", r->runs);
+    cli_json_round(j, "throughput", r->throughput, 3);
+    cli_json_round(j, "load_ms", s->load_ms, 3);
+    cli_json_round(j, "plan_ms", s->plan_ms, 3);
+    cli_json_round(j, "peak_rss_mb", cli_peak_rss_mb(), 2);
+    cli_json_round(j, "activation_mb", r->activation_mb, 3);
+    cli_json_num(j, "gmac", r->gmac);
+    cli_json_int(j, "threads", s->n_threads);
+    st = cli_json_print(c, j);
+    cli_json_free(j);
+    return st;
+}
+
+static void print_text(const args *a, const cli_session *s, const result *r)
+{
+    const double busy = r->t.median_ms > 0 ? r->gmac / (r->t.median_ms * 1e-3) : 0;
+
+    (void)printf("latency     median %.3f ms   mean %.3f   min %.3f   p90 %.3f   p99 %.3f\n",
+                 r->t.median_ms, r->t.mean_ms, r->t.min_ms, r->t.p90_ms, r->t.p99_ms);
+    (void)printf(
+        "throughput  %.2f inferences/s   (%lld runs, batch %lld, %lld stream%s, %d thread%s "
+        "each)\n",
+        r->throughput, (long long)r->runs, (long long)r->batch, (long long)a->streams,
+        a->streams == 1 ? "" : "s", (int)s->n_threads, s->n_threads == 1 ? "" : "s");
+    (void)printf("work        %.3f GMAC a run   %.1f GMAC/s in each stream\n", r->gmac, busy);
+    (void)printf("memory      %.1f MB peak resident   %.1f MB activations of each stream\n",
+                 cli_peak_rss_mb(), r->activation_mb);
+    (void)printf("start       load %.1f ms   plan %.1f ms\n", s->load_ms, s->plan_ms);
+}
+
+static oct_status run(cli *c, const void *argp, char **files)
+{
+    const args *a = argp;
+    const int32_t cores = oct_ctx_threads(c->ctx);
+    const int n = (int)(a->streams > 4096 ? 4096 : a->streams);
+    cli_session_options o = {.shapes = &a->shapes, .batch = a->batch};
+    cli_session session;
+    shared s = {.c = c, .args = a, .session = &session};
+    stream *streams;
+    oct_status st;
+
+    /* --threads is for each stream; without it the streams share the cores. */
+    if (!c->opt.threads) o.n_threads = cores / n > 1 ? cores / n : 1;
+    if ((st = cli_session_open(c, files[0], &o, &session))) return st;
+    streams = cli_alloc((size_t)n, sizeof(*streams));
+    if (!(st = run_streams(&s, streams, n))) {
+        const result r = summarize(&s, streams, n);
+
+        if (c->opt.json)
+            st = print_json(c, &session, &r);
+        else
+            print_text(a, &session, &r);
+    }
+    for (int i = 0; i < n; i++)
+        cli_times_fini(&streams[i].times);
+    free(streams);
+    cli_session_close(&session);
+    return st;
+}
+
+const cli_command cmd_bench = {
+    .name = "bench",
+    .help = "measure latency, throughput and memory of a model",
+    .about = "Inputs are random numbers that depend on --seed alone. --threads is the number for "
+             "each stream; without it the streams share the physical cores. Close other programs: "
+             "a busy core slows all threads down.\n\n"
+             "With --json: median_ms, mean_ms, min_ms, p90_ms, p99_ms (of one run), runs, "
+             "throughput (inferences per second, over all streams and the batch), load_ms, "
+             "plan_ms, peak_rss_mb, activation_mb (of one stream), gmac (of one run), threads (of "
+             "each stream). MB are 1000000 bytes.",
+    .files = file_args,
+    .opts = opts,
+    .args_size = sizeof(args),
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program octet: finds the command, reads its options, runs it, reports what went wrong. */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/near.h"
+#include "cli/table.h"
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+static void log_line(void *user, oct_log_level level, const char *msg)
+{
+    const cli *c = user;
+
+    if (level <= OCT_LOG_WARN) cli_note(c, "%s%s", level == OCT_LOG_WARN ? "warning: " : "", msg);
+}
+
+static int unknown_command(const char *word)
+{
+    cli_near near;
+
+    cli_near_init(&near, word, false);
+    for (int i = 0; cli_command_at(i); i++)
+        cli_near_try(&near, cli_command_at(i)->name);
+    (void)fprintf(stderr, "octet: no command '%s'%s\nTry 'octet --help'.\n", word,
+                  cli_near_text(&near));
+    return EXIT_USAGE;
+}
+
+/* The words that are not commands: true if `word` was one, with the exit status set. */
+static bool run_builtin(int argc, char **argv, int *exit_status)
+{
+    const char *word = argv[1], *next = argc > 2 ? argv[2] : NULL;
+    const cli_command *cmd;
+
+    *exit_status = EXIT_DONE;
+    if (strcmp(word, "--version") == 0) {
+        cli_version(stdout);
+    } else if (strcmp(word, "--man") == 0) {
+        cli_man(stdout);
+    } else if (strcmp(word, "--completion") == 0 && next && strcmp(next, "bash") == 0) {
+        cli_completion_bash(stdout);
+    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+               (strcmp(word, "help") == 0 && !next)) {
+        cli_help(stdout);
+    } else if (strcmp(word, "help") == 0) {
+        if ((cmd = cli_command_find(next)))
+            cli_help_command(stdout, cmd);
+        else
+            *exit_status = unknown_command(next);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* The library's reason, with the model's name in front unless it is there already. */
+static void library_reason(const cli *c, char *text, size_t size)
+{
+    const char *why = oct_ctx_error(c->ctx);
+    const bool named = !c->model || strncmp(why, c->model, strlen(c->model)) == 0;
+
+    (void)snprintf(text, size, "%s%s%s", named ? "" : c->model, named ? "" : ": ",
+                   *why ? why : "failed for an unknown reason");
+}
+
+static int report(cli *c, oct_status st)
+{
+    char text[4096];
+
+    cli_progress_end(c);
+    if ((fflush(stdout) || ferror(stdout)) && !st)
+        st = cli_fail(c, OCT_ERR_IO, "cannot write to standard output");
+    if (!st) return EXIT_DONE;
+    if (c->error[0])
+        (void)snprintf(text, sizeof(text), "%s", c->error);
+    else
+        library_reason(c, text, sizeof(text));
+    cli_text_clean(text);
+    (void)fprintf(stderr, "octet: %s\n", text);
+    if (st != OCT_ERR_ARG) return EXIT_FAILED;
+    (void)fprintf(stderr, "Try 'octet %s --help'.\n", c->cmd->name);
+    return EXIT_USAGE;
+}
+
+static int run_command(const cli_command *cmd, int argc, char **argv)
+{
+    cli c = {.ctx = oct_ctx_new(NULL)};
+    void *args = cli_alloc(1, cmd->args_size);
+    char **files = NULL;
+    oct_status st = OCT_ERR_MEMORY;
+    int exit_status;
+
+    if (!c.ctx) {
+        (void)fputs("octet: out of memory\n", stderr);
+        cli_parse_free(cmd, args, files);
+        return EXIT_FAILED;
+    }
+    st = cli_parse(&c, cmd, argc, argv, args, &files);
+    if (c.opt.help) {
+        cli_help_command(stdout, cmd);
+        st = OCT_OK;
+    } else if (!st) {
+        oct_ctx_set_log(c.ctx, log_line, &c);
+        oct_ctx_set_progress(c.ctx, cli_progress, &c);
+        oct_ctx_set_threads(c.ctx,
+                            (int32_t)(c.opt.threads > INT32_MAX ? INT32_MAX : c.opt.threads));
+        st = cmd->run(&c, args, files);
+    }
+    exit_status = report(&c, st);
+    cli_parse_free(cmd, args, files);
+    oct_ctx_free(c.ctx);
+    return exit_status;
+}
+
+int main(int argc, char **argv)
+{
+    const cli_command *cmd;
+    int exit_status;
+
+    if (argc < 2) {
+        cli_help(stderr);
+        return EXIT_USAGE;
+    }
+    if (run_builtin(argc, argv, &exit_status)) return exit_status;
+    if (!(cmd = cli_command_find(argv[1]))) return unknown_command(argv[1]);
+    return run_command(cmd, argc - 2, argv + 2);
+}

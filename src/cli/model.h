@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several commands do with a model: load it, bind shapes, count, name its parts. */
+#ifndef CLI_MODEL_H
+#define CLI_MODEL_H
+
+#include "cli/cli.h"
+#include "cli/json.h"
+
+/* For the table of a command whose args have `cli_list shapes`. */
+#define CLI_OPT_INPUT_SHAPE(type)                                                                  \
+    {                                                                                              \
+        CLI_LIST, "input-shape", offsetof(type, shapes), "NAME:DIMS",                              \
+            .help =                                                                                \
+                "fix the shape of an input, as in images:1x3x640x640; NAME: may be left out if "   \
+                "there is only one input. May be given several times"                              \
+    }
+
+/* Reads a model and fixes the shapes that --input-shape gives. */
+oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out);
+
+/* The input called `name` among the inputs; NULL with the error (nearest names) set. */
+const oct_value *cli_model_input(cli *c, const oct_graph *g, const char *option, const char *name);
+
+/* "images float32 1x3x640x640, mask bool <batch>x77": for messages. */
+const char *cli_model_inputs_text(const oct_graph *g, char *text, size_t size);
+
+/* "1x3x640x640", "<batch>x3x?x?", "scalar", "?" (rank not known). */
+#define CLI_SHAPE_SIZE 256
+const char *cli_shape_text(const oct_value *v, char text[CLI_SHAPE_SIZE]);
+const char *cli_dims_text(int32_t rank, const int64_t *dims, char text[CLI_SHAPE_SIZE]);
+
+/* {name, type, shape}: dims are numbers, names or null. */
+cli_json *cli_value_json(const oct_value *v);
+
+/* The node's name, or its first output's if it has none. */
+const char *cli_node_label(const oct_node *n);
+
+typedef struct cli_op_count {
+    const char *op; /* borrowed from the graph */
+    int64_t n, params, macs;
+} cli_op_count;
+
+/* What a model consists of. Weights that several nodes share count once. */
+typedef struct cli_totals {
+    int64_t n_nodes, params, macs, weight_bytes;
+    cli_op_count *ops; /* by falling number of nodes */
+    int n_ops;
+} cli_totals;
+
+void cli_totals_init(cli_totals *t, const oct_graph *g);
+void cli_totals_fini(cli_totals *t);
+const cli_op_count *cli_totals_find(const cli_totals *t, const char *op); /* NULL: none */
+
+int64_t cli_file_size(const char *path); /* -1: not there */
+
+#endif

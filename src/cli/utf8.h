@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* UTF-8: checked decoding and columns on a terminal. */
+#ifndef CLI_UTF8_H
+#define CLI_UTF8_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+/* Bytes of the character at s and its code point; 0 at the end; -1 if the bytes are not UTF-8. */
+int cli_utf8_next(const char *s, uint32_t *code);
+
+/* Columns a character takes: 0 (combining), 1 or 2 (wide). */
+int cli_utf8_width(uint32_t code);
+
+/* Writes `text` in exactly `width` columns, its middle replaced by "..". */
+void cli_utf8_put_middle(FILE *out, const char *text, int width);
+
+#endif

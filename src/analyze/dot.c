@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs as DOT text. */
+#include "analyze/dot.h"
+
+#include <string.h>
+
+#include "graph/op.h"
+
+#define NAME_LENGTH 34 /* longer names lose their beginning: the end tells layers apart */
+#define LABEL_ATTRS 3  /* further attributes that are shown */
+
+/* --- text --- */
+
+static bool is_tail(char c)
+{
+    return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Length of the UTF-8 character at s, or 0 if it is broken or a control character. */
+static int utf8_len(const char *s)
+{
+    const unsigned char c = (unsigned char)*s;
+    const int len = c < 0x20 || c == 0x7f ? 0
+                    : c < 0x80            ? 1
+                    : c < 0xc2            ? 0
+                    : c < 0xe0            ? 2
+                    : c < 0xf0            ? 3
+                    : c < 0xf5            ? 4
+                                          : 0;
+
+    for (int i = 1; i < len; i++)
+        if (!is_tail(s[i])) return 0;
+    /* Overlong forms and surrogates are no characters either. */
+    if ((c == 0xe0 && (unsigned char)s[1] < 0xa0) || (c == 0xed && (unsigned char)s[1] > 0x9f) ||
+        (c == 0xf0 && (unsigned char)s[1] < 0x90) || (c == 0xf4 && (unsigned char)s[1] > 0x8f))
+        return 0;
+    return len;
+}
+
+/* Text for an HTML-like label or a quoted attribute: safe in both. */
+static void put_text(oct_str *out, const char *s)
+{
+    while (*s) {
+        const int len = utf8_len(s);
+
+        switch (*s) {
+        case '&':
+            oct_str_puts(out, "&amp;");
+            break;
+        case '<':
+            oct_str_puts(out, "&lt;");
+            break;
+        case '>':
+            oct_str_puts(out, "&gt;");
+            break;
+        case '"':
+            oct_str_puts(out, "&quot;");
+            break;
+        case '\\':
+            oct_str_puts(out, "&#92;"); /* a backslash would be an escape of DOT */
+            break;
+        default:
+            if (len)
+                oct_str_put(out, s, (size_t)len);
+            else
+                oct_str_puts(out, "?");
+        }
+        s += len ? len : 1;
+    }
+}
+
+/* The last part of a long name. */
+static void put_short(oct_str *out, const char *name)
+{
+    const size_t len = strlen(name);
+    const char *from = name;
+
+    if (len > NAME_LENGTH) {
+        from = name + len - NAME_LENGTH + 2;
+        while (is_tail(*from))
+            from++;
+        oct_str_puts(out, "..");
+    }
+    put_text(out, from);
+}
+
+static void put_shape(oct_str *out, const oct_value *v)
+{
+    if (v->type.rank < 0) {
+        oct_str_puts(out, "?");
+        return;
+    }
+    for (int32_t i = 0; i < v->type.rank; i++) {
+        oct_str_puts(out, i ? "x" : "");
+        if (v->type.dim[i] >= 0)
+            oct_str_printf(out, "%lld", (long long)v->type.dim[i]);
+        else
+            put_text(out, v->dim_name && v->dim_name[i] ? v->dim_name[i] : "?");
+    }
+}
+
+/* --- attributes --- */
+
+static bool all_equal(const oct_attr *a, int64_t v)
+{
+    for (int64_t i = 0; i < a->n; i++)
+        if (a->is[i] != v) return false;
+    return true;
+}
+
+/* "3x3", or "3" if all are the same and `fold`. */
+static void put_ints(oct_str *out, const oct_attr *a, const char *sep, bool fold)
+{
+    const int64_t n = fold && a->n && all_equal(a, a->is[0]) ? 1 : OCT_MIN(a->n, OCT_MAX_RANK);
+
+    for (int64_t i = 0; i < n; i++)
+        oct_str_printf(out, "%s%lld", i ? sep : "", (long long)a->is[i]);
+    if (n < a->n && !fold) oct_str_puts(out, "..");
+}
+
+static const oct_attr *ints_attr(const oct_node *n, const char *name)
+{
+    const oct_attr *a = oct_node_attr(n, name);
+
+    return a && a->kind == OCT_ATTR_INTS && a->n ? a : NULL;
+}
+
+/* Has the attribute a place of its own in the label, or is it of no interest in a picture? */
+static bool is_special(const char *name)
+{
+    static const char *const names[] = {"auto_pad",      "ceil_mode",    "dilations",    "epsilon",
+                                        "group",         "kernel_shape", "momentum",     "pads",
+                                        "storage_order", "strides",      "training_mode"};
+
+    for (size_t i = 0; i < OCT_COUNT(names); i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* "3x3 stride 2 groups 64": what one looks for in a convolution or pooling. */
+static bool put_window(oct_str *out, const oct_node *n)
+{
+    const oct_attr *kernel = ints_attr(n, "kernel_shape"), *strides = ints_attr(n, "strides");
+    const oct_attr *dilations = ints_attr(n, "dilations"), *group = oct_node_attr(n, "group");
+    const size_t before = out->len;
+
+    if (kernel) put_ints(out, kernel, "x", false);
+    if (strides && !all_equal(strides, 1)) {
+        oct_str_puts(out, " stride ");
+        put_ints(out, strides, "x", true);
+    }
+    if (dilations && !all_equal(dilations, 1)) {
+        oct_str_puts(out, " dilation ");
+        put_ints(out, dilations, "x", true);
+    }
+    if (group && group->kind == OCT_ATTR_INT && group->i > 1)
+        oct_str_printf(out, " groups %lld", (long long)group->i);
+    return out->len > before;
+}
+
+/* "axis=1"; false if there is nothing to show. */
+static bool put_attr(oct_str *out, const char *name, const oct_attr *a, bool first)
+{
+    if (!a->given || is_special(name)) return false;
+    if (a->kind != OCT_ATTR_INT && a->kind != OCT_ATTR_F32 && a->kind != OCT_ATTR_INTS &&
+        a->kind != OCT_ATTR_STRING && a->kind != OCT_ATTR_GRAPH)
+        return false;
+    oct_str_puts(out, first ? "" : ", ");
+    put_text(out, name);
+    oct_str_puts(out, "=");
+    if (a->kind == OCT_ATTR_INT) oct_str_printf(out, "%lld", (long long)a->i);
+    if (a->kind == OCT_ATTR_F32) oct_str_printf(out, "%.4g", (double)a->f);
+    if (a->kind == OCT_ATTR_INTS) put_ints(out, a, ",", false);
+    if (a->kind == OCT_ATTR_STRING) put_short(out, a->s);
+    if (a->kind == OCT_ATTR_GRAPH) oct_str_printf(out, "%d nodes", (int)a->g->n_nodes);
+    return true;
+}
+
+static void put_attrs(oct_str *out, const oct_node *n)
+{
+    int shown = put_window(out, n);
+
+    for (int i = 0; n->op->attrs && n->op->attrs[i].name && shown < LABEL_ATTRS; i++)
+        shown += put_attr(out, n->op->attrs[i].name, &n->attr[i], shown == 0);
+    for (int32_t i = 0; i < n->n_extra && shown < LABEL_ATTRS; i++)
+        shown += put_attr(out, n->extra[i].name, &n->extra[i].value, shown == 0);
+}
+
+/* --- nodes and edges --- */
+
+/* By what the row says of the operator, so that new operators get their colour by themselves. */
+static const char *colour(const oct_op *op)
+{
+    if (oct_op_is_opaque(op)) return "#f4a6a6";
+    if (strstr(op->name, "Quantize") || strstr(op->name, "QLinear")) return "#b7e4dc";
+    if (op->flags & OCT_OP_HAS_BODY) return "#f7c8e0";
+    if (op->macs || op->flow == OCT_FLOW_SOURCE) return "#bcd4f6";
+    if (op->flags & OCT_OP_FUSES_INTO_PRODUCER) return "#fbd9a8";
+    if (op->flow == OCT_FLOW_CONCAT) return "#d9c8f0";
+    if (op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY)) return "#e4e4e4";
+    if (op->flags & OCT_OP_ELEMENTWISE) return "#fdf0b5";
+    if (op->flow == OCT_FLOW_PASS) return "#c9ebc0";
+    return "#f2f2f2";
+}
+
+static void put_node(oct_str *out, const oct_node *n)
+{
+    size_t before;
+
+    oct_str_printf(out, "n%d [fillcolor=\"%s\", tooltip=\"", (int)n->id, colour(n->op));
+    put_text(out, n->name);
+    oct_str_puts(out, "\", label=<<B>");
+    put_text(out, n->op->name);
+    oct_str_puts(out, "</B>");
+    if (n->name[0]) {
+        oct_str_puts(out, "<BR/><FONT POINT-SIZE=\"9\" COLOR=\"#404040\">");
+        put_short(out, n->name);
+        oct_str_puts(out, "</FONT>");
+    }
+    oct_str_puts(out, "<BR/><FONT POINT-SIZE=\"9\">");
+    before = out->len;
+    put_attrs(out, n);
+    if (out->len == before) oct_str_puts(out, " ");
+    oct_str_puts(out, "</FONT>>];\n");
+}
+
+static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_value *v)
+{
+    oct_str_printf(out, "%s%d [shape=ellipse, style=filled, fillcolor=\"#ffffff\", label=<<B>",
+                   kind, (int)i);
+    put_text(out, v->name);
+    oct_str_puts(out, "</B><BR/><FONT POINT-SIZE=\"9\">");
+    put_text(out, oct_dtype_name(v->type.dtype));
+    oct_str_puts(out, " ");
+    put_shape(out, v);
+    oct_str_puts(out, "</FONT>>];\n");
+}
+
+/* The DOT name of what makes v; false for constants, which are not drawn. */
+static bool put_source(oct_str *out, const oct_graph *g, const oct_value *v)
+{
+    if (v->producer) {
+        oct_str_printf(out, "n%d", (int)v->producer->id);
+        return true;
+    }
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        if (g->inputs[i] == v) {
+            oct_str_printf(out, "in%d", (int)i);
+            return true;
+        }
+    return false;
+}
+
+static void put_edge(oct_str *out, const oct_graph *g, const oct_value *v, const char *to,
+                     int32_t i)
+{
+    if (!put_source(out, g, v)) return;
+    oct_str_printf(out, " -> %s%d [label=\"", to, (int)i);
+    put_shape(out, v);
+    oct_str_puts(out, "\", tooltip=\"");
+    put_text(out, v->name);
+    oct_str_puts(out, "\"];\n");
+}
+
+oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
+{
+    /* Splines are pretty but take minutes where there are many edges. */
+    const char *splines = g->n_nodes > 600 ? "line" : "spline";
+
+    oct_str_puts(out, "digraph octet {\n");
+    oct_str_printf(out,
+                   "graph [rankdir=TB, ranksep=0.3, nodesep=0.25, splines=%s, nslimit=4, "
+                   "fontname=\"Helvetica\", bgcolor=\"white\"];\n",
+                   splines);
+    oct_str_puts(out, "node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", "
+                      "fontsize=12, color=\"#707070\", margin=\"0.12,0.04\"];\n"
+                      "edge [fontname=\"Helvetica\", fontsize=9, color=\"#606060\", "
+                      "fontcolor=\"#606060\", arrowsize=0.6];\n");
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        put_terminal(out, "in", i, g->inputs[i]);
+    for (const oct_node *n = g->first; n; n = n->next)
+        put_node(out, n);
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        put_terminal(out, "out", i, g->outputs[i]);
+    for (const oct_node *n = g->first; n; n = n->next)
+        for (int32_t i = 0; i < n->n_in; i++)
+            if (n->in[i]) put_edge(out, g, n->in[i], "n", n->id);
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        put_edge(out, g, g->outputs[i], "out", i);
+    oct_str_puts(out, "}\n");
+    return out->failed ? OCT_ERR_MEMORY : OCT_OK;
+}

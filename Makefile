@@ -45,8 +45,10 @@ $(PEERS)/ready: tests/peers/requirements.txt
 	@touch $@
 
 check-peers: all $(PEERS)/ready
-	@$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet
-	@$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet
+	@status=0; \
+	$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
+	exit $$status
 
 bench-peers: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/bench_peers.py $(BUILD)/octet --threads $(THREADS) \

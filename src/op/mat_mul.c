@@ -31,20 +31,19 @@ static oct_status read_side(const oct_node *n, const oct_type *t, bool trans, bo
     return OCT_OK;
 }
 
-static bool attr_flag(const oct_node *n, const char *name)
+/* MatMul has no attributes; a node of it may carry foreign ones that mean nothing. */
+static bool flag(const oct_node *n, int attr)
 {
-    const oct_attr *a = oct_node_attr(n, name);
-
-    return a && a->kind == OCT_ATTR_INT && a->i != 0;
+    return oct_node_is(n, &oct_op_ms_fused_mat_mul) && oct_int(n, attr) != 0;
 }
 
 static oct_status read_sides(const oct_node *n, const oct_type *ta, const oct_type *tb, side *a,
                              side *b, oct_type *batch)
 {
-    if (attr_flag(n, "transBatchA") || attr_flag(n, "transBatchB"))
+    if (flag(n, TRANS_BATCH_A) || flag(n, TRANS_BATCH_B))
         return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "transBatchA and transBatchB");
-    OCT_TRY(read_side(n, ta, attr_flag(n, "transA"), true, a));
-    OCT_TRY(read_side(n, tb, attr_flag(n, "transB"), false, b));
+    OCT_TRY(read_side(n, ta, flag(n, TRANS_A), true, a));
+    OCT_TRY(read_side(n, tb, flag(n, TRANS_B), false, b));
     if (a->cols >= 0 && b->rows >= 0 && a->cols != b->rows)
         return oct_node_fail(n, OCT_ERR_SHAPE, "%lld columns on the left, %lld rows on the right",
                              (long long)a->cols, (long long)b->rows);
@@ -119,7 +118,7 @@ static void scale(oct_work w, void *y, int64_t n, double by)
 static oct_status ref(const oct_args *a)
 {
     const oct_work w = oct_work_of(a->out[0]->type.dtype);
-    const oct_attr *alpha = oct_node_attr(a->node, "alpha");
+    const bool is_fused = oct_node_is(a->node, &oct_op_ms_fused_mat_mul);
     oct_mm p = {.work = w};
     oct_type batch;
     side sa, sb;
@@ -142,7 +141,7 @@ static oct_status ref(const oct_args *a)
     p.b_at = offsets(a, &sb, &batch, p.batch);
     if (!p.a_at || !p.b_at) return OCT_ERR_MEMORY;
     oct_mm_run(&p, a->n_threads);
-    if (alpha) scale(w, p.c, oct_tensor_length(a->out[0]), (double)alpha->f);
+    if (is_fused) scale(w, p.c, oct_tensor_length(a->out[0]), (double)oct_f32(a->node, ALPHA));
     oct_work_done(a, 0, w, p.c);
     return OCT_OK;
 }
@@ -154,7 +153,7 @@ static int64_t macs(const oct_node *n)
     int64_t k, result;
 
     if (out < 0 || x->rank < 1) return 0;
-    k = x->dim[x->rank - 1 - (x->rank > 1 && attr_flag(n, "transA"))];
+    k = x->dim[x->rank - 1 - (x->rank > 1 && flag(n, TRANS_A))];
     return k > 0 && oct_mul_i64(out, k, &result) ? result : 0;
 }
 

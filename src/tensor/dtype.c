@@ -77,7 +77,7 @@ static unsigned get_packed(const uint8_t *p, unsigned bits, int64_t i)
 {
     const int64_t per_byte = 8 / bits;
 
-    return p[i / per_byte] >> (bits * (unsigned)(i % per_byte)) & ((1u << bits) - 1);
+    return (unsigned)p[i / per_byte] >> (bits * (unsigned)(i % per_byte)) & ((1u << bits) - 1);
 }
 
 static void put_packed(uint8_t *p, unsigned bits, int64_t i, uint64_t v)

@@ -205,7 +205,7 @@ static const char *colour(const oct_op *op)
 
 static void put_node(oct_str *out, const oct_node *n)
 {
-    size_t before;
+    oct_str attrs;
 
     oct_str_printf(out, "n%d [fillcolor=\"%s\", tooltip=\"", (int)n->id, colour(n->op));
     put_text(out, n->name);
@@ -217,11 +217,16 @@ static void put_node(oct_str *out, const oct_node *n)
         put_short(out, n->name);
         oct_str_puts(out, "</FONT>");
     }
-    oct_str_puts(out, "<BR/><FONT POINT-SIZE=\"9\">");
-    before = out->len;
-    put_attrs(out, n);
-    if (out->len == before) oct_str_puts(out, " ");
-    oct_str_puts(out, "</FONT>>];\n");
+    oct_str_init(&attrs, out->ctx);
+    put_attrs(&attrs, n);
+    if (attrs.len) {
+        oct_str_puts(out, "<BR/><FONT POINT-SIZE=\"9\">");
+        oct_str_put(out, attrs.s, attrs.len);
+        oct_str_puts(out, "</FONT>");
+    }
+    out->failed |= attrs.failed;
+    oct_str_fini(&attrs);
+    oct_str_puts(out, ">];\n");
 }
 
 static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_value *v)
@@ -251,11 +256,12 @@ static bool put_source(oct_str *out, const oct_graph *g, const oct_value *v)
     return false;
 }
 
+/* Edges of first operands are heavier: they keep the main road straight. */
 static void put_edge(oct_str *out, const oct_graph *g, const oct_value *v, const char *to,
-                     int32_t i)
+                     int32_t i, bool first)
 {
     if (!put_source(out, g, v)) return;
-    oct_str_printf(out, " -> %s%d [label=\"", to, (int)i);
+    oct_str_printf(out, " -> %s%d [weight=%d, label=\"  ", to, (int)i, first ? 4 : 1);
     put_shape(out, v);
     oct_str_puts(out, "\", tooltip=\"");
     put_text(out, v->name);
@@ -284,9 +290,9 @@ oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
         put_terminal(out, "out", i, g->outputs[i]);
     for (const oct_node *n = g->first; n; n = n->next)
         for (int32_t i = 0; i < n->n_in; i++)
-            if (n->in[i]) put_edge(out, g, n->in[i], "n", n->id);
+            if (n->in[i]) put_edge(out, g, n->in[i], "n", n->id, i == 0);
     for (int32_t i = 0; i < g->n_outputs; i++)
-        put_edge(out, g, g->outputs[i], "out", i);
+        put_edge(out, g, g->outputs[i], "out", i, true);
     oct_str_puts(out, "}\n");
     return out->failed ? OCT_ERR_MEMORY : OCT_OK;
 }

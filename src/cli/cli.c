@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of commands, and what all of them use: errors and memory. */
+/* The table of commands, the options all of them take, and errors. */
 #include "cli/cli.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/table.h"
@@ -69,34 +68,4 @@ void cli_note(const cli *c, const char *fmt, ...)
     va_end(args);
     cli_text_clean(text);
     (void)fprintf(stderr, "octet: %s\n", text);
-}
-
-static void *checked(void *p)
-{
-    if (p) return p;
-    (void)fputs("octet: out of memory\n", stderr);
-    exit(1);
-}
-
-void *cli_alloc(size_t n, size_t size)
-{
-    return checked(calloc(n ? n : 1, size ? size : 1));
-}
-
-void *cli_realloc(void *p, size_t n, size_t size)
-{
-    if (size && n > SIZE_MAX / size) return checked(NULL);
-    return checked(realloc(p, n && size ? n * size : 1));
-}
-
-char *cli_format(const char *fmt, ...)
-{
-    va_list args;
-    char *text = NULL;
-    int len;
-
-    va_start(args, fmt);
-    len = vasprintf(&text, fmt, args);
-    va_end(args);
-    return checked(len < 0 ? NULL : text);
 }

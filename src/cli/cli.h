@@ -133,6 +133,8 @@ void cli_version(FILE *out);
 oct_status cli_fail(cli *c, oct_status status, const char *fmt, ...) CLI_PRINTF(3, 4);
 void cli_note(const cli *c, const char *fmt, ...) CLI_PRINTF(2, 3); /* on stderr, not if quiet */
 
+/* --- memory.c --- */
+
 /* Zeroed memory; the program ends with a message if there is none. */
 void *cli_alloc(size_t n, size_t size);
 void *cli_realloc(void *p, size_t n, size_t size);

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands on small models: what they print, write and refuse. */
+#include "cli/program.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static double number(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+
+    if (!json_is_number(v)) fail_msg("'%s' is not a number", key);
+    return json_number_value(v);
+}
+
+/* --- inspect --- */
+
+static void inspect_shows_nodes_and_totals(void **state)
+{
+    static const char *const parts[] = {"/body/conv/Conv", "1x4x6x6", "BatchNormalization",
+                                        "float32",         "total",   "124  "};
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(octet(p, "inspect net.onnx"), 0);
+    for (size_t i = 0; i < OCT_COUNT(parts); i++)
+        must_contain(p->last.out, parts[i]);
+    assert_string_equal(p->last.err, "");
+}
+
+static void inspect_json_is_complete(void **state)
+{
+    place *p = *state;
+    json_t *j, *conv;
+
+    make_net(p);
+    assert_int_equal(octet(p, "inspect net.onnx --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(json_array_size(json_object_get(j, "inputs")), 1);
+    assert_int_equal(json_array_size(json_object_get(j, "outputs")), 1);
+    assert_int_equal(json_array_size(json_object_get(j, "nodes")), 4);
+    assert_int_equal(number(j, "params"), 4 * 27 + 16);
+    assert_int_equal(number(j, "macs"), 4 * 27 * 36);
+    conv = json_array_get(json_object_get(j, "nodes"), 0);
+    assert_string_equal(json_string_value(json_object_get(conv, "operator")), "Conv");
+    assert_int_equal(number(conv, "params"), 108);
+    json_decref(j);
+}
+
+static void inspect_filter_is_a_search(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    make_net(p);
+    assert_int_equal(octet(p, "inspect net.onnx --json --filter 'Relu|^Conv$'"), 0);
+    j = printed_json(p);
+    assert_int_equal(json_array_size(json_object_get(j, "nodes")), 2);
+    assert_int_equal(number(j, "n_nodes"), 4);
+    json_decref(j);
+    assert_int_equal(octet(p, "inspect net.onnx --filter body/cnov"), 2);
+    must_contain(p->last.err, "did you mean '/body/conv/Conv'");
+}
+
+static void inspect_binds_shapes(void **state)
+{
+    place *p = *state;
+
+    make_two(p);
+    assert_int_equal(octet(p, "inspect two.onnx"), 0);
+    must_contain(p->last.out, "?x4");
+    assert_int_equal(octet(p, "inspect two.onnx --input-shape first:7x4 --input-shape second:7x4"),
+                     0);
+    must_contain(p->last.out, "7x4");
+    assert_int_equal(octet(p, "inspect two.onnx --input-shape frist:7x4"), 2);
+    must_contain(p->last.err, "did you mean 'first'?");
+    assert_int_equal(octet(p, "inspect two.onnx --input-shape 7x4"), 2);
+    must_contain(p->last.err, "say which input: 'first' (float32 ?x4), 'second'");
+    assert_int_equal(octet(p, "inspect two.onnx --input-shape first:7x-4"), 2);
+    must_contain(p->last.err, "is not NAME:DIMS");
+}
+
+static void inspect_draws(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(octet(p, "inspect net.onnx --quiet --graph net.dot"), 0);
+    assert_string_equal(p->last.out, "");
+    assert_true(exists(p, "net.dot"));
+    assert_int_equal(octet(p, "inspect net.onnx --quiet --graph net.svg"), 0);
+    assert_true(exists(p, "net.svg"));
+    assert_int_equal(octet(p, "inspect net.onnx --graph net.gif"), 2);
+    must_contain(p->last.err, ".svg");
+    assert_int_equal(octet(p, "inspect net.onnx --graph nodir/net.dot"), 1);
+    assert_int_equal(count_files(p), 3);
+}
+
+/* --- simplify --- */
+
+static void simplify_shows_before_and_after(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    make_net(p);
+    assert_int_equal(octet(p, "simplify net.onnx out.onnx"), 0);
+    must_contain(p->last.out, "BatchNormalization");
+    must_contain(p->last.out, "nodes");
+    assert_int_equal(octet(p, "simplify net.onnx out.onnx --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(number(json_object_get(j, "before"), "nodes"), 4);
+    assert_int_equal(number(json_object_get(j, "after"), "nodes"), 2);
+    json_decref(j);
+    assert_int_equal(octet(p, "simplify net.onnx out.onnx --quiet"), 0);
+    assert_string_equal(p->last.out, "");
+    assert_int_equal(octet(p, "simplify out.onnx out.onnx --quiet"), 0); /* onto itself */
+    assert_int_equal(octet(p, "inspect out.onnx --quiet"), 0);
+    assert_int_equal(count_files(p), 2);
+}
+
+static void simplify_obeys_only_and_skip(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    make_net(p);
+    assert_int_equal(octet(p, "simplify net.onnx out.onnx --only drop-copies --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(number(json_object_get(j, "after"), "nodes"), 3);
+    json_decref(j);
+}
+
+/* --- run --- */
+
+static void run_writes_outputs_and_inner_values(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    make_net(p);
+    make_npy(p, "x.npy", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 8, 8});
+    assert_int_equal(octet(p, "run net.onnx --input x=x.npy --out res"), 0);
+    assert_true(exists(p, "res/y.npy"));
+    must_contain(p->last.out, "res/y.npy  float32 1x4x6x6");
+    assert_int_equal(octet(p, "run net.onnx --input x.npy --out res --dump 'conv|bn' --json"), 0);
+    assert_true(exists(p, "res/_body_conv_Conv_output_0.npy"));
+    assert_true(exists(p, "res/_body_bn_0.npy"));
+    j = printed_json(p);
+    assert_int_equal(json_array_size(json_object_get(j, "written")), 3);
+    json_decref(j);
+    assert_int_equal(octet(p, "run net.onnx --input x.npy --dump nosuch"), 2);
+    must_contain(p->last.err, "no value's name matches 'nosuch'");
+}
+
+static void run_binds_open_dimensions(void **state)
+{
+    place *p = *state;
+
+    make_two(p);
+    make_npy(p, "a.npy", OCT_DTYPE_F32, 2, (int64_t[]){5, 4});
+    assert_int_equal(octet(p, "run two.onnx --input first=a.npy --input second=a.npy --out r"), 0);
+    must_contain(p->last.out, "r/sum.npy  float32 5x4");
+}
+
+static void run_says_what_is_wrong_with_inputs(void **state)
+{
+    static const struct {
+        const char *words, *answer;
+    } cases[] = {
+        {"run two.onnx",
+         "input 'first' is not given; say --input 'first=FILE.npy'; inputs: 'first' "
+         "(float32 ?x4), 'second' (float32 ?x4)"},
+        {"run two.onnx --input a.npy", "'a.npy' is not NAME=FILE"},
+        {"run two.onnx --input fisrt=a.npy", "no input 'fisrt'; did you mean 'first'?"},
+        {"run two.onnx --input first=b.npy", "b.npy: no such file; did you mean"},
+        {"run two.onnx --input first=a.npy --input first=a.npy", "given twice"},
+        {"run two.onnx --input first=i.npy --input second=a.npy",
+         "holds int32, input 'first' wants"},
+        {"run two.onnx --input first=s.npy --input second=a.npy",
+         "s.npy: has shape 5x3, input 'first' wants ?x4"},
+    };
+    place *p = *state;
+    int files;
+
+    make_two(p);
+    make_npy(p, "a.npy", OCT_DTYPE_F32, 2, (int64_t[]){5, 4});
+    make_npy(p, "i.npy", OCT_DTYPE_I32, 2, (int64_t[]){5, 4});
+    make_npy(p, "s.npy", OCT_DTYPE_F32, 2, (int64_t[]){5, 3});
+    files = count_files(p);
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        const int status = octet(p, cases[i].words);
+
+        if (status != 2 || !strstr(p->last.err, cases[i].answer))
+            fail_msg("octet %s: status %d, said \"%s\"", cases[i].words, status, p->last.err);
+    }
+    assert_int_equal(count_files(p), files);
+    write_file(p, "bad.npy", "\x93NUMPY\x01", 7);
+    assert_int_equal(octet(p, "run two.onnx --input first=bad.npy"), 1);
+    must_contain(p->last.err, "octet: bad.npy: ");
+}
+
+/* --- bench and profile --- */
+
+static void bench_prints_the_agreed_keys(void **state)
+{
+    static const char *const keys[] = {
+        "median_ms", "mean_ms", "min_ms",      "p90_ms",        "p99_ms", "runs",   "throughput",
+        "load_ms",   "plan_ms", "peak_rss_mb", "activation_mb", "gmac",   "threads"};
+    place *p = *state;
+    json_t *j;
+
+    make_net(p);
+    assert_int_equal(octet(p, "bench net.onnx --runs 7 --warmup 1 --threads 1 --json"), 0);
+    j = printed_json(p);
+    for (size_t i = 0; i < OCT_COUNT(keys); i++)
+        (void)number(j, keys[i]);
+    assert_int_equal(json_object_size(j), OCT_COUNT(keys));
+    assert_int_equal(number(j, "runs"), 7);
+    assert_int_equal(number(j, "threads"), 1);
+    assert_true(number(j, "min_ms") <= number(j, "median_ms"));
+    assert_true(number(j, "median_ms") <= number(j, "p99_ms"));
+    assert_true(number(j, "peak_rss_mb") > 1);
+    json_decref(j);
+}
+
+static void bench_runs_streams_and_batches(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    make_net(p);
+    make_two(p);
+    assert_int_equal(octet(p, "bench net.onnx --streams 3 --runs 4 --threads 1 --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(number(j, "runs"), 12);
+    json_decref(j);
+    assert_int_equal(octet(p, "bench two.onnx --batch 4 --seconds 0.05"), 0);
+    must_contain(p->last.out, "batch 4");
+    must_contain(p->last.out, "GMAC/s");
+    assert_string_equal(p->last.err, "");
+}
+
+static void profile_adds_up(void **state)
+{
+    place *p = *state;
+    json_t *j, *nodes, *events;
+    double sum = 0;
+
+    make_net(p);
+    assert_int_equal(octet(p, "profile net.onnx --runs 3 --threads 1 --json --trace t.json"), 0);
+    j = printed_json(p);
+    nodes = json_object_get(j, "nodes");
+    assert_true(json_array_size(nodes) >= 1);
+    for (size_t i = 0; i < json_array_size(nodes); i++)
+        sum += number(json_array_get(nodes, i), "share");
+    assert_true(fabs(sum - 1) < 1e-3);
+    (void)number(j, "reorder_share");
+    (void)number(j, "plain_share");
+
+    {
+        const size_t per_run = json_array_size(nodes) + 1;
+        json_t *trace = file_json(p, "t.json");
+
+        events = json_object_get(trace, "traceEvents");
+        assert_int_equal(json_array_size(events), 3 * per_run + 2);
+        json_decref(trace);
+    }
+    json_decref(j);
+    assert_int_equal(octet(p, "profile net.onnx --runs 3 --top 1"), 0);
+    must_contain(p->last.out, "reorders: ");
+    must_contain(p->last.out, "plain kernels: ");
+    assert_int_equal(octet(p, "profile net.onnx --trace nodir/t.json"), 1);
+    assert_int_equal(count_files(p), 2);
+}
+
+/* --- terminals and interrupts --- */
+
+static void narrow_terminals_shorten_names(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(octet_on_terminal(p, "inspect net.onnx", 70), 0);
+    must_contain(p->last.out, "..");
+    assert_null(strstr(p->last.out, "/body/bn/BatchNormalization"));
+    assert_int_equal(octet_on_terminal(p, "inspect net.onnx", 200), 0);
+    must_contain(p->last.out, "/body/bn/BatchNormalization");
+    assert_int_equal(octet(p, "inspect net.onnx"), 0); /* a pipe is never narrow */
+    must_contain(p->last.out, "/body/bn/BatchNormalization");
+}
+
+static void progress_is_for_terminals(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(octet_on_terminal(p, "bench net.onnx --seconds 0.5", 80), 0);
+    must_contain(p->last.out, "measuring");
+    assert_int_equal(octet_on_terminal(p, "bench net.onnx --seconds 0.5 --quiet", 80), 0);
+    assert_null(strstr(p->last.out, "measuring ["));
+    assert_int_equal(octet(p, "bench net.onnx --seconds 0.5"), 0);
+    assert_string_equal(p->last.err, "");
+}
+
+static void interrupt_ends_at_once_and_leaves_nothing(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(octet(p, "profile net.onnx --runs 1000000000 --trace t.json & "
+                              "sleep 0.3; kill -INT $!; kill -TERM $!; wait $!"),
+                     128 + SIGTERM); /* sh starts background jobs with SIGINT ignored */
+    assert_false(exists(p, "t.json"));
+    assert_int_equal(count_files(p), 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(inspect_shows_nodes_and_totals, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(inspect_json_is_complete, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(inspect_filter_is_a_search, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(inspect_binds_shapes, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(inspect_draws, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(simplify_shows_before_and_after, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(simplify_obeys_only_and_skip, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(run_writes_outputs_and_inner_values, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(run_binds_open_dimensions, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(run_says_what_is_wrong_with_inputs, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(bench_prints_the_agreed_keys, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(bench_runs_streams_and_batches, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(profile_adds_up, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(narrow_terminals_shorten_names, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(progress_is_for_terminals, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(interrupt_ends_at_once_and_leaves_nothing, place_setup,
+                                        place_teardown),
+    };
+
+    if (argc != 2) return 2;
+    place_set_program(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Text for people: widths, tables, units, nearest names. */
+#include "test.h"
+
+#include "cli/near.h"
+#include "cli/table.h"
+#include "cli/utf8.h"
+
+static void width_counts_columns_not_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(cli_text_width("abc"), 3);
+    assert_int_equal(cli_text_width("\xc3\xa9t\xc3\xa9"), 3);        /* e acute */
+    assert_int_equal(cli_text_width("\xe6\xbc\xa2\xe5\xad\x97"), 4); /* two wide ones */
+    assert_int_equal(cli_text_width("e\xcc\x81"), 1);                /* combining acute */
+    assert_int_equal(cli_text_width(""), 0);
+}
+
+static void hostile_text_becomes_harmless(void **state)
+{
+    static const struct {
+        const char *from, *to;
+    } cases[] = {
+        {"plain", "plain"},
+        {"\x1b[31mred\n", "?[31mred?"},
+        {"\xff\xfe", "??"},
+        {"\xc0\x80", "??"},      /* overlong */
+        {"\xed\xa0\x80", "???"}, /* surrogate */
+        {"a\xe2\x80\xae"
+         "b",
+         "a???b"},          /* turns the reading direction */
+        {"\xf0\x9f", "??"}, /* cut off */
+        {"\xc3\xa9", "\xc3\xa9"},
+    };
+    char text[64];
+
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        strcpy(text, cases[i].from);
+        cli_text_clean(text);
+        assert_string_equal(text, cases[i].to);
+    }
+}
+
+/* Prints into memory. */
+static char *printed(const cli_table *t)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    assert_non_null(f);
+    cli_table_print(t, f);
+    fclose(f);
+    return text;
+}
+
+static void tables_align_and_end_without_blanks(void **state)
+{
+    static const cli_column columns[] = {
+        {"name", CLI_SHRINK}, {"n", CLI_RIGHT}, {"note", CLI_LEFT}};
+    cli_table *t = cli_table_new(columns, 3);
+    char *text;
+
+    (void)state;
+    cli_table_cell(t, "%s", "a");
+    cli_table_cell(t, "%d", 5);
+    cli_table_cell(t, "%s", "");
+    cli_table_cell(t, "%s", "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
+    cli_table_cell(t, "%d", 123);
+    cli_table_cell(t, "%s", "x");
+    cli_table_rule(t);
+    text = printed(t);
+    assert_string_equal(text, "name     n  note\n"
+                              "-----  ---  ----\n"
+                              "a        5\n"
+                              "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9  123  x\n"
+                              "-----  ---  ----\n");
+    free(text);
+    cli_table_free(t);
+}
+
+static void shortened_text_has_exactly_the_width(void **state)
+{
+    static const char *const texts[] = {"abcdefghijklmnopqrstuvwxyz",
+                                        "\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc"
+                                        "\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"};
+
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(texts); i++)
+        for (int width = 6; width < 16; width++) {
+            char *text = NULL;
+            size_t size = 0;
+            FILE *f = open_memstream(&text, &size);
+
+            assert_non_null(f);
+            cli_utf8_put_middle(f, texts[i], width);
+            fclose(f);
+            assert_int_equal(cli_text_width(text), width);
+            assert_non_null(strstr(text, ".."));
+            free(text);
+        }
+}
+
+static void units_keep_three_digits(void **state)
+{
+    char text[CLI_UNIT_SIZE];
+
+    (void)state;
+    assert_string_equal(cli_count(0, text), "0  ");
+    assert_string_equal(cli_count(999, text), "999  ");
+    assert_string_equal(cli_count(1000, text), "1.00 k");
+    assert_string_equal(cli_count(999999, text), "1.00 M");
+    assert_string_equal(cli_count(44230000, text), "44.2 M");
+    assert_string_equal(cli_bytes(12800000, text), "12.8 MB");
+    assert_string_equal(cli_bytes(17, text), "17 B");
+    assert_string_equal(cli_time(1234567, text), "1.23 ms");
+}
+
+static void nearest_names_are_near(void **state)
+{
+    cli_near near;
+
+    (void)state;
+    cli_near_init(&near, "thraeds", false);
+    cli_near_try(&near, "threads");
+    cli_near_try(&near, "seed");
+    assert_string_equal(cli_near_text(&near), "; did you mean 'threads'?");
+    cli_near_init(&near, "xyz", false);
+    cli_near_try(&near, "threads");
+    assert_string_equal(cli_near_text(&near), "");
+    cli_near_init(&near, "aac", false); /* best first, at most three */
+    cli_near_try(&near, "abb");
+    cli_near_try(&near, "aab");
+    cli_near_try(&near, "aac");
+    cli_near_try(&near, "aad");
+    assert_string_equal(cli_near_text(&near), "; did you mean 'aac', 'aab' or 'aad'?");
+    cli_near_init(&near, "cv2.0/cnov", true);
+    cli_near_try(&near, "/model.22/cv2/cv2.0/conv/Conv");
+    assert_int_equal(near.n, 1);
+    cli_near_init(&near, "", true);
+    cli_near_try(&near, "a");
+    assert_int_equal(near.n, 0);
+}
+
+static void words_are_wrapped(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *f = open_memstream(&text, &size);
+
+    (void)state;
+    assert_non_null(f);
+    cli_wrap(f, "one two three\n\nfour", 2, 10);
+    fclose(f);
+    assert_string_equal(text, "  one two\n  three\n\n  four\n");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(width_counts_columns_not_bytes),
+        cmocka_unit_test(hostile_text_becomes_harmless),
+        cmocka_unit_test(tables_align_and_end_without_blanks),
+        cmocka_unit_test(shortened_text_has_exactly_the_width),
+        cmocka_unit_test(units_keep_three_digits),
+        cmocka_unit_test(nearest_names_are_near),
+        cmocka_unit_test(words_are_wrapped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the program says to people who ask for help or type something wrong. */
+#include "cli/program.h"
+
+static void help_names_every_command_and_option(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, "--help"), 0);
+    for (const char *const *c = (const char *const[]){"inspect", "simplify", "run", "bench",
+                                                      "profile", "--threads", "--seed", NULL};
+         *c; c++)
+        must_contain(p->last.out, *c);
+    assert_string_equal(p->last.err, "");
+    assert_int_equal(octet(p, "help"), 0);
+}
+
+static void help_of_a_command_has_examples(void **state)
+{
+    static const char *const commands[] = {"inspect", "simplify", "run", "bench", "profile"};
+    place *p = *state;
+    char words[64];
+
+    for (size_t i = 0; i < OCT_COUNT(commands); i++) {
+        char *first;
+
+        snprintf(words, sizeof(words), "help %s", commands[i]);
+        assert_int_equal(octet(p, words), 0);
+        must_contain(p->last.out, "examples:");
+        must_contain(p->last.out, "usage: octet ");
+        first = strdup(p->last.out);
+        snprintf(words, sizeof(words), "%s --help", commands[i]);
+        assert_int_equal(octet(p, words), 0);
+        assert_string_equal(p->last.out, first);
+        snprintf(words, sizeof(words), "%s nosuchfile -h", commands[i]); /* help wins */
+        assert_int_equal(octet(p, words), 0);
+        free(first);
+    }
+}
+
+static void no_words_is_bad_usage(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, ""), 2);
+    assert_string_equal(p->last.out, "");
+    must_contain(p->last.err, "usage: octet");
+}
+
+static void version_is_shown(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, "--version"), 0);
+    must_contain(p->last.out, oct_version());
+}
+
+/* Each line: words, what the error must say. All are exit status 2, with nothing on stdout. */
+static void mistakes_get_an_answer(void **state)
+{
+    static const struct {
+        const char *words, *answer;
+    } cases[] = {
+        {"inspekt x", "no command 'inspekt'; did you mean 'inspect'?"},
+        {"help benhc", "did you mean 'bench'?"},
+        {"qqqqqq", "no command 'qqqqqq'\n"},
+        {"inspect modle.txt", "modle.txt: no such file; did you mean 'model.txt'?"},
+        {"inspect ./modle.txt", "did you mean './model.txt'?"},
+        {"inspect nodir/model.txt", "its folder does not exist"},
+        {"inspect .", "is a folder"},
+        {"inspect ''", "empty name"},
+        {"inspect", "MODEL is missing; usage: octet inspect MODEL [options]"},
+        {"inspect model.txt other", "'other' is one word too many"},
+        {"inspect model.txt --grap x.svg", "did you mean '--graph'?"},
+        {"inspect model.txt --grap=x.svg", "inspect has no option '--grap'; did you mean"},
+        {"inspect model.txt -x", "has no option '-x'"},
+        {"inspect model.txt --graph", "option --graph wants a value: --graph FILE"},
+        {"inspect model.txt --json=1", "option --json takes no value"},
+        {"inspect model.txt --filter '(('", "is no valid pattern"},
+        {"bench model.txt --threads 0", "whole number of at least 1, not '0'"},
+        {"bench model.txt --runs 1x", "not '1x'"},
+        {"bench model.txt --runs 99999999999999999999", "not '99999999999999999999'"},
+        {"bench model.txt --seconds -1", "a number above 0, not '-1'"},
+        {"bench model.txt --seconds nan", "a number above 0"},
+        {"simplify model.txt", "OUT is missing"},
+        {"simplify model.txt nodir/out.onnx", "its folder does not exist"},
+        {"simplify model.txt out.onnx --only fold-konstants", "there is no pass 'fold-konstants'"},
+        {"simplify model.txt out.onnx --skip ,", "there is no pass ''"},
+    };
+    place *p = *state;
+
+    write_file(p, "model.txt", "not a model", 11);
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        const int status = octet(p, cases[i].words);
+
+        if (status != 2 || p->last.out[0] || !strstr(p->last.err, cases[i].answer))
+            fail_msg("octet %s: status %d, printed \"%s\", said \"%s\"", cases[i].words, status,
+                     p->last.out, p->last.err);
+        assert_true(strncmp(p->last.err, "octet: ", 7) == 0);
+    }
+    assert_int_equal(count_files(p), 1);
+}
+
+static void broken_model_is_failed_work(void **state)
+{
+    place *p = *state;
+
+    write_file(p, "model.txt", "not a model", 11);
+    assert_int_equal(octet(p, "inspect model.txt"), 1);
+    assert_true(strncmp(p->last.err, "octet: model.txt: ", 18) == 0);
+    assert_string_equal(p->last.out, "");
+    assert_int_equal(octet(p, "simplify model.txt out.onnx"), 1);
+    assert_int_equal(count_files(p), 1);
+}
+
+static void options_may_come_anywhere(void **state)
+{
+    place *p = *state;
+
+    write_file(p, "-odd", "not a model", 11);
+    assert_int_equal(octet(p, "inspect -- -odd"), 1); /* read as a file: broken, not missing */
+    assert_int_equal(octet(p, "inspect --json --filter=x -- -odd"), 1);
+}
+
+static void passes_are_listed(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(octet(p, "simplify --list"), 0);
+    must_contain(p->last.out, "bit-exact");
+    assert_int_equal(octet(p, "simplify --list --json"), 0);
+    j = printed_json(p);
+    assert_true(json_array_size(j) > 5);
+    assert_non_null(json_object_get(json_array_get(j, 0), "promise"));
+    json_decref(j);
+}
+
+static void manual_and_completion_are_whole(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, "--man"), 0);
+    must_contain(p->last.out, ".TH OCTET 1");
+    must_contain(p->last.out, "\\-\\-input\\-shape");
+    write_file(p, "octet.1", p->last.out, strlen(p->last.out));
+    assert_int_equal(octet(p, "--completion bash"), 0);
+    must_contain(p->last.out, "complete -o default -F _octet octet");
+    write_file(p, "octet.bash", p->last.out, strlen(p->last.out));
+    assert_int_equal(octet(p, "--completion fish"), 2);
+}
+
+static void full_disk_is_noticed(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, "simplify --list >/dev/full"), 1);
+    must_contain(p->last.err, "cannot write to standard output");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(help_names_every_command_and_option, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(help_of_a_command_has_examples, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(no_words_is_bad_usage, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(version_is_shown, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_get_an_answer, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(broken_model_is_failed_work, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(options_may_come_anywhere, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(passes_are_listed, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(manual_and_completion_are_whole, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(full_disk_is_noticed, place_setup, place_teardown),
+    };
+
+    if (argc != 2) return 2;
+    place_set_program(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parallel loops: every index once, the same chunks for any number of threads. */
+#include "tests/test.h"
+
+#include <stdatomic.h>
+
+#include "base/parallel.h"
+
+#define N 10007
+
+typedef struct seen {
+    atomic_int at[N];
+    atomic_int begins[N + 1]; /* at a chunk's begin: its length */
+} seen;
+
+static void mark(void *arg, int64_t begin, int64_t end)
+{
+    seen *s = arg;
+
+    atomic_store(&s->begins[begin], (int)(end - begin));
+    for (int64_t i = begin; i < end; i++)
+        atomic_fetch_add(&s->at[i], 1);
+}
+
+static void every_index_once_in_fixed_chunks(void **state)
+{
+    const int64_t grains[] = {0, 1, 7, 1000, N - 1, N, N + 1, INT64_MAX};
+    static seen s;
+
+    (void)state;
+    for (int threads = 0; threads <= 4; threads++) {
+        for (size_t g = 0; g < OCT_COUNT(grains); g++) {
+            const int64_t grain = OCT_MAX(grains[g], 1);
+
+            memset(&s, 0, sizeof(s));
+            oct_parallel_for(threads, N, grains[g], mark, &s);
+            for (int64_t i = 0; i < N; i++) {
+                const int64_t want = i % grain ? 0 : OCT_MIN(grain, N - i);
+
+                assert_int_equal(atomic_load(&s.at[i]), 1);
+                assert_int_equal(atomic_load(&s.begins[i]), want);
+            }
+        }
+    }
+}
+
+static void nothing_to_do(void **state)
+{
+    (void)state;
+    oct_parallel_for(2, 0, 1, mark, NULL);
+    oct_parallel_for(2, -5, 1, mark, NULL);
+}
+
+static void inner(void *arg, int64_t begin, int64_t end)
+{
+    oct_parallel_for(2, end - begin, 3, mark, (seen *)arg);
+}
+
+static void nested_loops_finish(void **state)
+{
+    static seen s;
+
+    (void)state;
+    memset(&s, 0, sizeof(s));
+    oct_parallel_for(2, 40, 10, inner, &s);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(atomic_load(&s.at[i]), 4);
+}
+
+static void threads_can_be_set(void **state)
+{
+    (void)state;
+    oct_parallel_set_threads(2);
+    oct_parallel_set_threads(0);
+    oct_parallel_set_threads(1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_index_once_in_fixed_chunks),
+        cmocka_unit_test(nothing_to_do),
+        cmocka_unit_test(nested_loops_finish),
+        cmocka_unit_test(threads_can_be_set),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

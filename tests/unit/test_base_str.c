@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Growing strings. */
+#include "tests/alloc.h"
+
+#include "base/str.h"
+
+static void appends(void **state)
+{
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_str s;
+
+    (void)state;
+    oct_str_init(&s, ctx);
+    assert_null(s.s);
+    oct_str_puts(&s, "");
+    assert_string_equal(s.s, "");
+    oct_str_puts(&s, "one");
+    oct_str_put(&s, "twoX", 3);
+    oct_str_printf(&s, "%d%s", 3, "!");
+    assert_string_equal(s.s, "onetwo3!");
+    assert_int_equal(s.len, 8);
+    for (int i = 0; i < 10000; i++)
+        oct_str_printf(&s, "%04d", i);
+    assert_int_equal(s.len, 40008);
+    assert_string_equal(s.s + 40004, "9999");
+    assert_false(s.failed);
+    oct_str_fini(&s);
+    oct_str_fini(&s); /* twice is fine */
+    assert_int_equal(atomic_load(&ctx->mem_used), 0);
+    oct_ctx_free(ctx);
+}
+
+static void failure_is_sticky(void **state)
+{
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_str s;
+
+    (void)state;
+    oct_str_init(&s, ctx);
+    oct_str_puts(&s, "start");
+    oct_str_put(&s, "", SIZE_MAX - 2);
+    assert_true(s.failed);
+    oct_str_puts(&s, "more");
+    assert_string_equal(s.s, "start");
+    oct_str_fini(&s);
+    oct_ctx_free(ctx);
+}
+
+static oct_status use_str(oct_ctx *ctx)
+{
+    oct_status st;
+    oct_str s;
+
+    oct_str_init(&s, ctx);
+    for (int i = 0; i < 100; i++) {
+        oct_str_puts(&s, "word");
+        oct_str_printf(&s, "%d", i);
+    }
+    st = s.failed ? OCT_ERR_MEMORY : OCT_OK;
+    oct_str_fini(&s);
+    return st;
+}
+
+static void str_survives_every_failure(void **state)
+{
+    (void)state;
+    fail_each_allocation(use_str);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(appends),
+        cmocka_unit_test(failure_is_sticky),
+        cmocka_unit_test(str_survives_every_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

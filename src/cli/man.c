@@ -22,6 +22,26 @@ static void put(FILE *out, const char *text)
     }
 }
 
+/* Words of running text, in lines of reasonable length. */
+static void put_words(FILE *out, const char *text)
+{
+    enum { LINE = 72 };
+    size_t col = 0;
+
+    while (*text) {
+        const size_t len = strcspn(text, " \n");
+        char *word = cli_format("%.*s", (int)len, text);
+
+        if (len) {
+            if (col) (void)fputc(col + len > LINE ? '\n' : ' ', out);
+            col = col + len > LINE ? len : col + len + 1;
+            put(out, word);
+        }
+        free(word);
+        text += len + (text[len] != '\0');
+    }
+}
+
 /* Paragraphs are split by empty lines in the tables' text. */
 static void put_about(FILE *out, const char *text)
 {
@@ -30,7 +50,7 @@ static void put_about(FILE *out, const char *text)
         const size_t len = end ? (size_t)(end - text) : strlen(text);
         char *part = cli_format("%.*s", (int)len, text);
 
-        put(out, part);
+        put_words(out, part);
         free(part);
         (void)fputc('\n', out);
         if (!end) return;
@@ -51,7 +71,7 @@ static void put_opts(FILE *out, const cli_opt *opts)
             (void)fputs("\\fR", out);
         }
         (void)fputc('\n', out);
-        put(out, o->help);
+        put_words(out, o->help);
         if (o->def) {
             (void)fputs(" (default: ", out);
             put(out, o->def);
@@ -76,7 +96,7 @@ static void put_command(FILE *out, const cli_command *cmd)
     }
     for (const cli_file *f = cmd->files; f->name; f++) {
         (void)fprintf(out, ".TP\n\\fI%s\\fR\n", f->name);
-        put(out, f->help);
+        put_words(out, f->help);
         (void)fputs(".\n", out);
     }
     put_opts(out, cmd->opts);
@@ -91,16 +111,15 @@ static void put_command(FILE *out, const cli_command *cmd)
 
 void cli_man(FILE *out)
 {
-    (void)fprintf(
-        out,
-        ".\\\" Written by the program itself: octet --man\n"
-        ".TH OCTET 1 \"\" \"octet %s\" \"User Commands\"\n"
-        ".SH NAME\noctet \\- make trained networks smaller and faster\n"
-        ".SH SYNOPSIS\n.B octet\n\\fICOMMAND\\fR \\fIFILE\\fR... [\\fIoptions\\fR]\n"
-        ".SH DESCRIPTION\n"
-        "octet reads trained networks (ONNX), shows what is in them, simplifies, runs and "
-        "measures them.\n.SH COMMANDS\n",
-        oct_version());
+    (void)fprintf(out,
+                  ".\\\" Written by the program itself: octet --man\n"
+                  ".TH OCTET 1 \"\" \"octet %s\" \"User Commands\"\n"
+                  ".SH NAME\noctet \\- make trained networks smaller and faster\n"
+                  ".SH SYNOPSIS\n.B octet\n\\fICOMMAND\\fR \\fIFILE\\fR... [\\fIoptions\\fR]\n"
+                  ".SH DESCRIPTION\n"
+                  "octet reads trained networks (ONNX), shows what is in them,\n"
+                  "simplifies, runs and measures them.\n.SH COMMANDS\n",
+                  oct_version());
     for (int i = 0; cli_command_at(i); i++)
         put_command(out, cli_command_at(i));
     (void)fputs(".SH \"OPTIONS OF EVERY COMMAND\"\n", out);
@@ -108,7 +127,7 @@ void cli_man(FILE *out)
     (void)fputs(".SH \"EXIT STATUS\"\n"
                 ".TP\n0\nThe work is done.\n"
                 ".TP\n1\nThe work failed; the reason is on standard error.\n"
-                ".TP\n2\nWhat was typed is wrong: an unknown command, option or name, "
+                ".TP\n2\nWhat was typed is wrong: an unknown command, option or name,\n"
                 "or a file that does not exist.\n",
                 out);
 }

@@ -11,11 +11,15 @@ typedef enum oct_promise {
     OCT_PASS_LOSSY,     /* outputs may change: only on request */
 } oct_promise;
 
+/* Changes one graph, not the bodies inside it: oct_pass_run() goes through those. A second run
+ * right after the first changes nothing. */
 typedef struct oct_pass {
     const char *name;
     const char *help;
     oct_status (*run)(oct_graph *g, int *n_changed); /* adds what it changed to *n_changed */
     oct_promise promise;
+    int since;       /* makes operators of this opset: not for files of an older one */
+    bool plans_only; /* makes files larger, or loses what a file should keep */
 } oct_pass;
 
 #define OCT_PASS(sym) extern const oct_pass oct_pass_##sym;
@@ -25,6 +29,9 @@ typedef struct oct_pass {
 /* Row i of the table, in pipeline order; NULL beyond its end. */
 const oct_pass *oct_pass_at(int i);
 const oct_pass *oct_pass_find(const char *name);
+
+/* Runs one pass on a graph and all bodies inside it. */
+oct_status oct_pass_run(const oct_pass *p, oct_graph *g, int *n_changed);
 
 /*
  * Named pipelines: "simplify" (all passes up to CLOSE, for files) and "execute" (the same, for

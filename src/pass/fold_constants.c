@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-constants: evaluate what depends on constants only. */
+#include "op/op.h"
+#include "pass/fold.h"
+#include "pass/pass.h"
+
+/* Quantized weights are small because they are quantized: see fold-dequantize. */
+static bool is_quantizer(const oct_node *n)
+{
+    return oct_node_is(n, &oct_op_quantize_linear) || oct_node_is(n, &oct_op_dequantize_linear);
+}
+
+static oct_status run(oct_graph *g, int *n_changed)
+{
+    oct_fold_budget budget = oct_fold_budget_for(g);
+
+    for (oct_node *n = g->first, *next; n; n = next) {
+        bool done = false;
+
+        next = n->next; /* n may go away, and nodes before it */
+        if (!oct_fold_possible(n) || is_quantizer(n)) continue;
+        OCT_TRY(oct_fold_node(n, &budget, &done));
+        *n_changed += done;
+    }
+    return OCT_OK;
+}
+
+const oct_pass oct_pass_fold_constants = {
+    .name = "fold-constants",
+    .help = "evaluate what depends on constants only, as far as it stays small",
+    .run = run,
+    .promise = OCT_PASS_BIT_EXACT,
+};

@@ -44,7 +44,7 @@ static oct_status out_dtype(const oct_infer *q, unsigned set, oct_dtype *out)
 static oct_status shape_given(const oct_infer *q)
 {
     const oct_attr *shape = &q->node->attr[SHAPE];
-    oct_dtype t;
+    oct_dtype t = OCT_DTYPE_NONE;
 
     OCT_TRY(out_dtype(q, OCT_SET_FLOAT, &t));
     return oct_type_of_dims(q->node, t, shape->is, shape->n, &q->out[0]);
@@ -53,7 +53,7 @@ static oct_status shape_given(const oct_infer *q)
 static oct_status shape_like(const oct_infer *q)
 {
     const oct_type *x;
-    oct_dtype t;
+    oct_dtype t = OCT_DTYPE_NONE;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(out_dtype(q, OCT_SET_FLOAT, &t));
@@ -65,7 +65,7 @@ static oct_status shape_like(const oct_infer *q)
 static oct_status shape_bernoulli(const oct_infer *q)
 {
     const oct_type *x;
-    oct_dtype t;
+    oct_dtype t = OCT_DTYPE_NONE;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_check(q, 0, OCT_SET_FLOAT));
@@ -164,7 +164,7 @@ static oct_status shape_multinomial(const oct_infer *q)
 {
     const int64_t samples = oct_int(q->node, SAMPLE_SIZE);
     const oct_type *x;
-    oct_dtype t;
+    oct_dtype t = OCT_DTYPE_NONE;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_check(q, 0, OCT_SET_FLOAT));

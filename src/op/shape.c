@@ -21,7 +21,7 @@ oct_status oct_infer_check(const oct_infer *q, int i, unsigned set)
 
 oct_status oct_shape_same(const oct_infer *q)
 {
-    const oct_type *x;
+    const oct_type *x = NULL;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     q->out[0] = *x;
@@ -70,7 +70,7 @@ oct_status oct_broadcast(const oct_node *n, const oct_type *a, const oct_type *b
 /* All operands broadcast into *out, which gets the element type they share. */
 static oct_status broadcast_all(const oct_infer *q, oct_type *out)
 {
-    const oct_type *x;
+    const oct_type *x = NULL;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     *out = *x;

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nodes to steps: an anchor (convolution, matrix product, sum) takes in the activation and the
+ * residual sum behind it, so the values between are never stored.
+ */
+#include <string.h>
+
+#include "base/str.h"
+#include "exec/kernel.h"
+#include "op/op.h"
+
+/* What may follow an anchor inside one step. */
+enum { TAKES_ACT = 1, TAKES_RESIDUAL = 2 };
+
+static const struct anchor {
+    const oct_op *op;
+    unsigned takes;
+} anchors[] = {
+    {&oct_op_conv, TAKES_ACT | TAKES_RESIDUAL},
+    {&oct_op_conv_transpose, TAKES_ACT},
+    {&oct_op_gemm, TAKES_ACT},
+    {&oct_op_mat_mul, TAKES_ACT},
+    {&oct_op_add, TAKES_ACT},
+    {&oct_op_mul, TAKES_ACT},
+    {&oct_op_sub, TAKES_ACT},
+};
+
+typedef struct fuser {
+    oct_plan *p;
+    uint8_t *taken;          /* by node id: inside a step of another node */
+    struct group **group_of; /* by node id: the step this node is the last of */
+} fuser;
+
+typedef struct group {
+    const oct_node *anchor, *last;
+    oct_fuse fuse;
+    const oct_value *residual;
+} group;
+
+static unsigned takes(const oct_node *n)
+{
+    for (size_t i = 0; i < OCT_COUNT(anchors); i++)
+        if (n->op == anchors[i].op) return anchors[i].takes;
+    return 0;
+}
+
+/* The only reader of v, if v may disappear into a step; else NULL. */
+static const oct_node *only_user(const fuser *f, const oct_value *v)
+{
+    const oct_node *u;
+
+    if (!v || v->n_users != 1 || v->is_output || f->p->is_kept[v->id]) return NULL;
+    u = v->users[0];
+    if (u->graph != v->graph || f->p->is_dynamic[u->id] || f->taken[u->id]) return NULL;
+    return f->group_of[u->id] ? NULL : u;
+}
+
+static bool take_act(group *g, const oct_node *u, const oct_value *v)
+{
+    oct_act *slot = g->residual ? &g->fuse.act[1] : &g->fuse.act[0];
+
+    if (u->in[0] != v || slot->kind) return false;
+    return oct_act_of(u, slot);
+}
+
+/* Mul(x, scalar) whose only reader is the sum: the residual's factor. */
+static const oct_value *scaled(fuser *f, const oct_value *v, float *scale, const oct_node **mul)
+{
+    const oct_node *n = v->producer;
+
+    if (!n || n->op != &oct_op_mul || !only_user(f, v) || f->p->is_dynamic[n->id]) return v;
+    for (int i = 0; i < 2; i++) {
+        const oct_tensor *t = oct_node_const(n, i);
+        const oct_value *x = n->in[1 - i];
+
+        if (!t || x->data || oct_tensor_length(t) != 1 || !oct_type_equal(&x->type, &v->type))
+            continue;
+        *scale = (float)oct_tensor_get_f64(t, 0);
+        *mul = n;
+        return x;
+    }
+    return v;
+}
+
+static bool take_residual(fuser *f, group *g, const oct_node *u, const oct_value *v)
+{
+    const oct_value *other;
+    const oct_node *mul = NULL;
+
+    if (u->op != &oct_op_add || g->residual || u->in[0] == u->in[1]) return false;
+    other = u->in[0] == v ? u->in[1] : u->in[0];
+    if (other->data || !oct_type_equal(&other->type, &v->type)) return false;
+    g->fuse.residual_scale = 1.0f;
+    g->residual = scaled(f, other, &g->fuse.residual_scale, &mul);
+    if (mul) f->taken[mul->id] = 1;
+    return true;
+}
+
+static oct_status grow_group(fuser *f, const oct_node *n, group *g)
+{
+    const unsigned may = takes(n);
+    const oct_value *v = n->out[0];
+    const oct_node *u;
+
+    while (may && (u = only_user(f, v)) && v->type.dtype == OCT_DTYPE_F32) {
+        if (!((may & TAKES_ACT) && take_act(g, u, v)) &&
+            !((may & TAKES_RESIDUAL) && take_residual(f, g, u, v)))
+            break;
+        f->taken[g->last->id] = 1;
+        g->last = u;
+        v = u->out[0];
+    }
+    return OCT_OK;
+}
+
+static bool is_view(const oct_node *n)
+{
+    return n && n->op == &oct_op_reshape;
+}
+
+/* Reshape [N,g,C/g,H,W], Transpose 0,2,1,3,4, Reshape [N,C,H,W]: a channel shuffle. */
+static bool find_shuffle(fuser *f, const oct_node *n, group *g)
+{
+    const oct_type *x, *split;
+    const oct_node *t, *back;
+    const oct_attr *perm;
+    static const int64_t swap[] = {0, 2, 1, 3, 4};
+
+    if (!is_view(n)) return false;
+    x = &n->in[0]->type;
+    split = &n->out[0]->type;
+    t = only_user(f, n->out[0]);
+    if (x->rank != 4 || x->dtype != OCT_DTYPE_F32 || split->rank != 5 || !t ||
+        t->op != &oct_op_transpose)
+        return false;
+    perm = oct_node_attr(t, "perm");
+    if (!perm || perm->n != 5 || memcmp(perm->is, swap, sizeof(swap)) != 0) return false;
+    back = only_user(f, t->out[0]);
+    if (!is_view(back) || !oct_type_equal(&back->out[0]->type, x)) return false;
+    if (split->dim[0] != x->dim[0] || split->dim[3] != x->dim[2] || split->dim[4] != x->dim[3])
+        return false;
+    f->taken[n->id] = f->taken[t->id] = 1;
+    g->last = back;
+    g->fuse.shuffle = (int32_t)split->dim[1];
+    return true;
+}
+
+static oct_status find_groups(fuser *f)
+{
+    oct_plan *p = f->p;
+
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        group *g;
+
+        if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id]) continue;
+        if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
+        *g = (group){.anchor = n, .last = n, .fuse = {.residual = -1}};
+        if (!find_shuffle(f, n, g)) OCT_TRY(grow_group(f, n, g));
+        f->group_of[g->last->id] = g;
+    }
+    return OCT_OK;
+}
+
+/* The value's slot in its own layout, made when first met. */
+static oct_status home_slot(oct_plan *p, const oct_value *v, int32_t *out)
+{
+    int32_t *home = &p->slot_of[OCT_LAYOUT_PLAIN][v->id];
+
+    if (*home < 0) {
+        const oct_slot s = {.value = v,
+                            .type = v->type,
+                            .layout = OCT_LAYOUT_PLAIN,
+                            .data = v->data,
+                            .parent = -1,
+                            .pinned = v->is_input};
+
+        OCT_TRY(oct_plan_add_slot(p, &s, home));
+    }
+    *out = *home;
+    return OCT_OK;
+}
+
+static const char *make_label(oct_plan *p, const group *g)
+{
+    const char *label = g->fuse.shuffle ? "ChannelShuffle" : g->anchor->op->name;
+
+    for (int i = 0; i < 2; i++) {
+        if (i && g->residual) label = oct_arena_printf(p->arena, "%s+Add", label);
+        if (label && g->fuse.act[i].kind)
+            label = oct_arena_printf(p->arena, "%s+%s", label, oct_act_name(g->fuse.act[i].kind));
+        if (!label) break;
+    }
+    return label;
+}
+
+static oct_status add_step(oct_plan *p, const group *g)
+{
+    const oct_node *n = g->anchor;
+    oct_step s = {.node = n, .last = g->last, .fuse = g->fuse, .layout = OCT_LAYOUT_PLAIN};
+
+    s.n_in = n->n_in + (g->residual ? 1 : 0);
+    s.n_out = g->last->n_out;
+    s.in = oct_plan_alloc(p, (size_t)s.n_in + 1, sizeof(int32_t));
+    s.out = oct_plan_alloc(p, (size_t)s.n_out + 1, sizeof(int32_t));
+    s.label = make_label(p, g);
+    if (!s.in || !s.out || !s.label) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        s.in[i] = -1;
+        if (n->in[i]) OCT_TRY(home_slot(p, n->in[i], &s.in[i]));
+    }
+    if (g->residual) {
+        s.fuse.residual = n->n_in;
+        OCT_TRY(home_slot(p, g->residual, &s.in[n->n_in]));
+    }
+    for (int32_t i = 0; i < s.n_out; i++) {
+        s.out[i] = -1;
+        if (g->last->out[i]) OCT_TRY(home_slot(p, g->last->out[i], &s.out[i]));
+    }
+    s.macs = n->op->macs ? OCT_MAX(n->op->macs(n), 0) : 0;
+    return oct_plan_add_step(p, &s, NULL);
+}
+
+oct_status oct_plan_fuse(oct_plan *p)
+{
+    fuser f = {.p = p};
+    const size_t n_nodes = (size_t)p->g->n_node_ids + 1;
+    int32_t slot;
+
+    f.taken = oct_plan_alloc(p, n_nodes, 1);
+    f.group_of = oct_plan_alloc(p, n_nodes, sizeof(*f.group_of));
+    if (!f.taken || !f.group_of) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->g->n_inputs; i++)
+        OCT_TRY(home_slot(p, p->g->inputs[i], &slot));
+    if (!p->options.plain) OCT_TRY(find_groups(&f));
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        const group alone = {.anchor = n, .last = n, .fuse = {.residual = -1}};
+
+        if (p->is_dynamic[n->id]) continue;
+        if (f.group_of[n->id])
+            OCT_TRY(add_step(p, f.group_of[n->id]));
+        else if (p->options.plain)
+            OCT_TRY(add_step(p, &alone));
+    }
+    return OCT_OK;
+}

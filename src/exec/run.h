@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a run. */
+#ifndef OCT_EXEC_RUN_H
+#define OCT_EXEC_RUN_H
+
+#include "exec/kernel.h"
+
+/* A value as a hook sees it: where it lies, without a copy. */
+typedef struct oct_seen {
+    const oct_value *value;
+    const oct_type *type;
+    oct_layout layout;
+    int64_t pitch; /* channels-last: elements from pixel to pixel */
+    const void *data;
+} oct_seen;
+
+typedef oct_status (*oct_seen_hook)(void *user, const oct_seen *seen);
+
+struct oct_run {
+    oct_ctx *ctx;
+    const oct_plan *plan;
+    char *block; /* activations */
+    char *scratch;
+    oct_bound *bound;     /* one for each step */
+    oct_tensor **outputs; /* one for each output of the network */
+    oct_env env;          /* for the part with run-time shapes: by value id */
+    oct_value_hook value_hook;
+    void *value_user;
+    oct_seen_hook seen_hook;
+    void *seen_user;
+    oct_step_hook step_hook;
+    void *step_user;
+};
+
+/* For calibration and analysis: every kept value, in place. */
+void oct_run_set_seen_hook(oct_run *r, oct_seen_hook hook, void *user);
+
+#endif

@@ -101,7 +101,7 @@ static oct_status nonzero_ref(const oct_args *a)
 }
 
 static const oct_attr_def compress_attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}, .no_default = true},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}, .no_default = true},
     {0},
 };
 

@@ -80,7 +80,7 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}, .required = true},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}, .required = true},
     {0},
 };
 

@@ -204,11 +204,11 @@ static oct_status nd_ref(const oct_args *a)
 }
 
 static const oct_attr_def axis_attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}},
     {0},
 };
 static const oct_attr_def nd_attrs[] = {
-    [BATCH_DIMS] = {"batch_dims", OCT_ATTR_INT, {.i = 0}},
+    [BATCH_DIMS] = {"batch_dims", OCT_ATTR_INT, .def = {.i = 0}},
     {0},
 };
 

@@ -210,9 +210,9 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [ALIGN_CORNERS] = {"align_corners", OCT_ATTR_INT, {.i = 0}},
-    [MODE] = {"mode", OCT_ATTR_STRING, {.s = "linear"}, .n_def = 6},
-    [PADDING_MODE] = {"padding_mode", OCT_ATTR_STRING, {.s = "zeros"}, .n_def = 5},
+    [ALIGN_CORNERS] = {"align_corners", OCT_ATTR_INT, .def = {.i = 0}},
+    [MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "linear"}, .n_def = 6},
+    [PADDING_MODE] = {"padding_mode", OCT_ATTR_STRING, .def = {.s = "zeros"}, .n_def = 5},
     {0},
 };
 

@@ -35,8 +35,10 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [ELSE_BRANCH] = {"else_branch", OCT_ATTR_GRAPH, {.i = 0}, .no_default = true, .required = true},
-    [THEN_BRANCH] = {"then_branch", OCT_ATTR_GRAPH, {.i = 0}, .no_default = true, .required = true},
+    [ELSE_BRANCH] = {"else_branch", OCT_ATTR_GRAPH, .def = {.i = 0}, .no_default = true,
+                     .required = true},
+    [THEN_BRANCH] = {"then_branch", OCT_ATTR_GRAPH, .def = {.i = 0}, .no_default = true,
+                     .required = true},
     {0},
 };
 

@@ -137,7 +137,7 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [BODY] = {"body", OCT_ATTR_GRAPH, {.i = 0}, .no_default = true, .required = true},
+    [BODY] = {"body", OCT_ATTR_GRAPH, .def = {.i = 0}, .no_default = true, .required = true},
     {0},
 };
 

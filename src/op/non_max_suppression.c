@@ -196,7 +196,7 @@ done:
 }
 
 static const oct_attr_def attrs[] = {
-    [CENTER_POINT_BOX] = {"center_point_box", OCT_ATTR_INT, {.i = 0}},
+    [CENTER_POINT_BOX] = {"center_point_box", OCT_ATTR_INT, .def = {.i = 0}},
     {0},
 };
 

@@ -61,7 +61,7 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = -1}},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = -1}},
     {0},
 };
 

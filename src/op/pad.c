@@ -79,7 +79,7 @@ static oct_status pad_shape(const oct_infer *q)
 {
     const oct_tensor *pads = oct_infer_data(q, 1), *axes = oct_infer_data(q, 3);
     const oct_type *x, *t;
-    pad_mode mode;
+    pad_mode mode = CONSTANT;
     padding p;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
@@ -158,7 +158,7 @@ static oct_status pad_ref(const oct_args *a)
     const oct_type *x = &a->in[0]->type;
     const oct_tensor *value = oct_args_in(a, 2);
     int64_t want[OCT_MAX_RANK];
-    pad_mode mode;
+    pad_mode mode = CONSTANT;
     padding p;
 
     OCT_TRY(read_mode(a->node, &mode));
@@ -234,11 +234,11 @@ static oct_status center_ref(const oct_args *a)
 }
 
 static const oct_attr_def pad_attrs[] = {
-    [MODE] = {"mode", OCT_ATTR_STRING, {.s = "constant"}, .n_def = 8},
+    [MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "constant"}, .n_def = 8},
     {0},
 };
 static const oct_attr_def center_attrs[] = {
-    [AXES] = {"axes", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
+    [AXES] = {"axes", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
     {0},
 };
 

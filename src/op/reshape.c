@@ -196,11 +196,11 @@ static oct_status flatten_shape(const oct_infer *q)
 }
 
 static const oct_attr_def reshape_attrs[] = {
-    [ALLOWZERO] = {"allowzero", OCT_ATTR_INT, {.i = 0}},
+    [ALLOWZERO] = {"allowzero", OCT_ATTR_INT, .def = {.i = 0}},
     {0},
 };
 static const oct_attr_def flatten_attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 1}},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 1}},
     {0},
 };
 

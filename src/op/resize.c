@@ -58,7 +58,7 @@ static oct_status read_how(const oct_node *n, oct_resample *r)
         "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL};
     static const char *const rounds[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil",
                                          NULL};
-    int mode, coord, round;
+    int mode = 0, coord = 0, round = 0;
 
     OCT_TRY(word(n, MODE, modes, &mode));
     OCT_TRY(word(n, COORD, coords, &coord));
@@ -123,7 +123,7 @@ static oct_status keep_aspect(const oct_node *n, spec *s, const int32_t *axes, i
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller", NULL};
     double scale = 0;
     bool known = true;
-    int policy;
+    int policy = 0;
 
     OCT_TRY(word(n, KEEP_ASPECT, policies, &policy));
     if (policy == 0) return OCT_OK;
@@ -391,19 +391,22 @@ static oct_status upsample_ref(const oct_args *a)
 }
 
 static const oct_attr_def resize_attrs[] = {
-    [ANTIALIAS] = {"antialias", OCT_ATTR_INT, {.i = 0}},
-    [AXES] = {"axes", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
-    [COORD] = {"coordinate_transformation_mode", OCT_ATTR_STRING, {.s = "half_pixel"}, .n_def = 10},
-    [CUBIC_A] = {"cubic_coeff_a", OCT_ATTR_F32, {.f = -0.75f}},
-    [EXCLUDE_OUTSIDE] = {"exclude_outside", OCT_ATTR_INT, {.i = 0}},
-    [EXTRAPOLATION] = {"extrapolation_value", OCT_ATTR_F32, {.f = 0}},
-    [KEEP_ASPECT] = {"keep_aspect_ratio_policy", OCT_ATTR_STRING, {.s = "stretch"}, .n_def = 7},
-    [MODE] = {"mode", OCT_ATTR_STRING, {.s = "nearest"}, .n_def = 7},
-    [NEAREST_MODE] = {"nearest_mode", OCT_ATTR_STRING, {.s = "round_prefer_floor"}, .n_def = 18},
+    [ANTIALIAS] = {"antialias", OCT_ATTR_INT, .def = {.i = 0}},
+    [AXES] = {"axes", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
+    [COORD] = {"coordinate_transformation_mode", OCT_ATTR_STRING, .def = {.s = "half_pixel"},
+               .n_def = 10},
+    [CUBIC_A] = {"cubic_coeff_a", OCT_ATTR_F32, .def = {.f = -0.75f}},
+    [EXCLUDE_OUTSIDE] = {"exclude_outside", OCT_ATTR_INT, .def = {.i = 0}},
+    [EXTRAPOLATION] = {"extrapolation_value", OCT_ATTR_F32, .def = {.f = 0}},
+    [KEEP_ASPECT] = {"keep_aspect_ratio_policy", OCT_ATTR_STRING, .def = {.s = "stretch"},
+                     .n_def = 7},
+    [MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "nearest"}, .n_def = 7},
+    [NEAREST_MODE] = {"nearest_mode", OCT_ATTR_STRING, .def = {.s = "round_prefer_floor"},
+                      .n_def = 18},
     {0},
 };
 static const oct_attr_def upsample_attrs[] = {
-    [UPSAMPLE_MODE] = {"mode", OCT_ATTR_STRING, {.s = "nearest"}, .n_def = 7},
+    [UPSAMPLE_MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "nearest"}, .n_def = 7},
     {0},
 };
 

@@ -57,8 +57,8 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [BATCH_AXIS] = {"batch_axis", OCT_ATTR_INT, {.i = 1}},
-    [TIME_AXIS] = {"time_axis", OCT_ATTR_INT, {.i = 0}},
+    [BATCH_AXIS] = {"batch_axis", OCT_ATTR_INT, .def = {.i = 1}},
+    [TIME_AXIS] = {"time_axis", OCT_ATTR_INT, .def = {.i = 0}},
     {0},
 };
 

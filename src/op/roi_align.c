@@ -185,12 +185,13 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [COORD] = {"coordinate_transformation_mode", OCT_ATTR_STRING, {.s = "half_pixel"}, .n_def = 10},
-    [MODE] = {"mode", OCT_ATTR_STRING, {.s = "avg"}, .n_def = 3},
-    [HEIGHT] = {"output_height", OCT_ATTR_INT, {.i = 1}},
-    [SAMPLING] = {"sampling_ratio", OCT_ATTR_INT, {.i = 0}},
-    [WIDTH] = {"output_width", OCT_ATTR_INT, {.i = 1}},
-    [SCALE] = {"spatial_scale", OCT_ATTR_F32, {.f = 1.0f}},
+    [COORD] = {"coordinate_transformation_mode", OCT_ATTR_STRING, .def = {.s = "half_pixel"},
+               .n_def = 10},
+    [MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "avg"}, .n_def = 3},
+    [HEIGHT] = {"output_height", OCT_ATTR_INT, .def = {.i = 1}},
+    [SAMPLING] = {"sampling_ratio", OCT_ATTR_INT, .def = {.i = 0}},
+    [WIDTH] = {"output_width", OCT_ATTR_INT, .def = {.i = 1}},
+    [SCALE] = {"spatial_scale", OCT_ATTR_F32, .def = {.f = 1.0f}},
     {0},
 };
 

@@ -187,12 +187,14 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [BODY] = {"body", OCT_ATTR_GRAPH, {.i = 0}, .no_default = true, .required = true},
-    [NUM_SCAN_INPUTS] = {"num_scan_inputs", OCT_ATTR_INT, {.i = 0}, .required = true},
-    [IN_AXES] = {"scan_input_axes", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
-    [IN_DIRECTIONS] = {"scan_input_directions", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
-    [OUT_AXES] = {"scan_output_axes", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
-    [OUT_DIRECTIONS] = {"scan_output_directions", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
+    [BODY] = {"body", OCT_ATTR_GRAPH, .def = {.i = 0}, .no_default = true, .required = true},
+    [NUM_SCAN_INPUTS] = {"num_scan_inputs", OCT_ATTR_INT, .def = {.i = 0}, .required = true},
+    [IN_AXES] = {"scan_input_axes", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
+    [IN_DIRECTIONS] = {"scan_input_directions", OCT_ATTR_INTS, .def = {.is = NULL},
+                       .no_default = true},
+    [OUT_AXES] = {"scan_output_axes", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
+    [OUT_DIRECTIONS] = {"scan_output_directions", OCT_ATTR_INTS, .def = {.is = NULL},
+                        .no_default = true},
     {0},
 };
 

@@ -97,7 +97,7 @@ static void copy_data(const oct_args *a)
 static oct_status common_shape(const oct_infer *q, const char *reduce, int i_updates)
 {
     const oct_type *x, *u;
-    reduction r;
+    reduction r = SET;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_need(q, i_updates, &u));
@@ -160,7 +160,7 @@ static oct_status elements_run(const oct_args *a, const char *reduce)
     int64_t stride[OCT_MAX_RANK];
     const int64_t *index;
     int32_t axis;
-    reduction r;
+    reduction r = SET;
 
     OCT_TRY(read_reduction(a->node, reduce, &r));
     OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), x->rank, &axis));
@@ -220,7 +220,7 @@ static oct_status nd_ref(const oct_args *a)
     const int32_t k = (int32_t)ix->dim[ix->rank - 1];
     const int64_t n = oct_type_span(ix, 0, ix->rank - 1), piece = oct_type_span(x, k, x->rank);
     int64_t stride[OCT_MAX_RANK];
-    reduction r;
+    reduction r = SET;
 
     OCT_TRY(read_reduction(a->node, a->node->attr[ND_REDUCTION].s, &r));
     oct_strides(x, stride);
@@ -294,21 +294,21 @@ static oct_status tensor_scatter_ref(const oct_args *a)
 }
 
 static const oct_attr_def scatter_attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}},
     {0},
 };
 static const oct_attr_def elements_attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}},
-    [REDUCTION] = {"reduction", OCT_ATTR_STRING, {.s = "none"}, .n_def = 4},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}},
+    [REDUCTION] = {"reduction", OCT_ATTR_STRING, .def = {.s = "none"}, .n_def = 4},
     {0},
 };
 static const oct_attr_def nd_attrs[] = {
-    [ND_REDUCTION] = {"reduction", OCT_ATTR_STRING, {.s = "none"}, .n_def = 4},
+    [ND_REDUCTION] = {"reduction", OCT_ATTR_STRING, .def = {.s = "none"}, .n_def = 4},
     {0},
 };
 static const oct_attr_def tensor_scatter_attrs[] = {
-    [TS_AXIS] = {"axis", OCT_ATTR_INT, {.i = -2}},
-    [TS_MODE] = {"mode", OCT_ATTR_STRING, {.s = "linear"}, .n_def = 6},
+    [TS_AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = -2}},
+    [TS_MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "linear"}, .n_def = 6},
     {0},
 };
 

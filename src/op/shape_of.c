@@ -58,8 +58,8 @@ static oct_status size_ref(const oct_args *a)
 }
 
 static const oct_attr_def shape_attrs[] = {
-    [START] = {"start", OCT_ATTR_INT, {.i = 0}},
-    [END] = {"end", OCT_ATTR_INT, {.i = 0}, .no_default = true},
+    [START] = {"start", OCT_ATTR_INT, .def = {.i = 0}},
+    [END] = {"end", OCT_ATTR_INT, .def = {.i = 0}, .no_default = true},
     {0},
 };
 

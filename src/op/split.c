@@ -92,8 +92,8 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}},
-    [NUM_OUTPUTS] = {"num_outputs", OCT_ATTR_INT, {.i = 0}, .no_default = true},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}},
+    [NUM_OUTPUTS] = {"num_outputs", OCT_ATTR_INT, .def = {.i = 0}, .no_default = true},
     {0},
 };
 

@@ -79,7 +79,7 @@ static oct_status block_side(const oct_node *n, int64_t *out)
 static oct_status block_shape(const oct_infer *q, bool to_space)
 {
     const oct_type *x;
-    int64_t b;
+    int64_t b = 1;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_movable(q, 0));
@@ -154,16 +154,16 @@ static oct_status space_to_depth_ref(const oct_args *a)
 }
 
 static const oct_attr_def transpose_attrs[] = {
-    [PERM] = {"perm", OCT_ATTR_INTS, {.is = NULL}, .no_default = true},
+    [PERM] = {"perm", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
     {0},
 };
 static const oct_attr_def depth_to_space_attrs[] = {
-    [BLOCKSIZE] = {"blocksize", OCT_ATTR_INT, {.i = 0}, .required = true},
-    [MODE] = {"mode", OCT_ATTR_STRING, {.s = "DCR"}, .n_def = 3},
+    [BLOCKSIZE] = {"blocksize", OCT_ATTR_INT, .def = {.i = 0}, .required = true},
+    [MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "DCR"}, .n_def = 3},
     {0},
 };
 static const oct_attr_def space_to_depth_attrs[] = {
-    [BLOCKSIZE] = {"blocksize", OCT_ATTR_INT, {.i = 0}, .required = true},
+    [BLOCKSIZE] = {"blocksize", OCT_ATTR_INT, .def = {.i = 0}, .required = true},
     {0},
 };
 

@@ -41,7 +41,7 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [UPPER] = {"upper", OCT_ATTR_INT, {.i = 1}},
+    [UPPER] = {"upper", OCT_ATTR_INT, .def = {.i = 1}},
     {0},
 };
 

@@ -192,8 +192,8 @@ static oct_status ref(const oct_args *a)
 }
 
 static const oct_attr_def attrs[] = {
-    [AXIS] = {"axis", OCT_ATTR_INT, {.i = 0}, .no_default = true},
-    [SORTED] = {"sorted", OCT_ATTR_INT, {.i = 1}},
+    [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}, .no_default = true},
+    [SORTED] = {"sorted", OCT_ATTR_INT, .def = {.i = 1}},
     {0},
 };
 

@@ -208,8 +208,7 @@ void oct_load_f32(oct_dtype t, const void *src, int64_t from, int64_t n, float *
         oct_f16_to_f32_n((const uint16_t *)src + from, n, dst);
         break;
     case OCT_DTYPE_BF16:
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = oct_bf16_to_f32(((const uint16_t *)src)[from + i]);
+        oct_bf16_to_f32_n((const uint16_t *)src + from, n, dst);
         break;
     default:
         for (int64_t i = 0; is_number(t) && i < n; i++)
@@ -279,8 +278,7 @@ static void store_f32(oct_dtype t, void *dst, int64_t from, int64_t n, const flo
         oct_f32_to_f16_n(src, n, (uint16_t *)dst + from);
         break;
     case OCT_DTYPE_BF16:
-        for (int64_t i = 0; i < n; i++)
-            ((uint16_t *)dst)[from + i] = oct_f32_to_bf16(src[i]);
+        oct_f32_to_bf16_n(src, n, (uint16_t *)dst + from);
         break;
     default:
         for (int64_t i = 0; is_number(t) && i < n; i++)

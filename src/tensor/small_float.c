@@ -174,10 +174,10 @@ float oct_bf16_to_f32(uint16_t h)
 
 uint16_t oct_f32_to_bf16(float x)
 {
-    const uint32_t u = bits_of_f32(x);
+    const uint32_t u = bits_of_f32(x), rounded = u + 0x7fffu + (u >> 16 & 1);
+    const bool is_nan = (u & 0x7fffffffu) > 0x7f800000u;
 
-    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
-    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1)) >> 16);
+    return (uint16_t)((is_nan ? u | 0x400000u : rounded) >> 16);
 }
 
 uint8_t oct_f32_to_e8m0(float x, oct_round round, bool saturate)
@@ -270,4 +270,16 @@ void oct_f32_to_f16_n(const float *src, int64_t n, uint16_t *dst)
 #endif
     for (; i < n; i++)
         dst[i] = oct_f32_to_f16(src[i]);
+}
+
+void oct_bf16_to_f32_n(const uint16_t *src, int64_t n, float *dst)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = oct_bf16_to_f32(src[i]);
+}
+
+void oct_f32_to_bf16_n(const float *src, int64_t n, uint16_t *dst)
+{
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = oct_f32_to_bf16(src[i]);
 }

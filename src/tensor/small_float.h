@@ -18,5 +18,7 @@ uint32_t oct_small_float_pack(const oct_small_float *f, double x, bool saturate)
 
 void oct_f16_to_f32_n(const uint16_t *src, int64_t n, float *dst);
 void oct_f32_to_f16_n(const float *src, int64_t n, uint16_t *dst);
+void oct_bf16_to_f32_n(const uint16_t *src, int64_t n, float *dst);
+void oct_f32_to_bf16_n(const float *src, int64_t n, uint16_t *dst);
 
 #endif

@@ -67,7 +67,10 @@ oct_status oct_tensor_from_file(oct_ctx *ctx, const oct_type *type, oct_file *f,
 /* Data that the caller keeps alive as long as the tensor. */
 oct_status oct_tensor_borrow(oct_ctx *ctx, const oct_type *type, void *data, oct_tensor **out);
 
-/* Another shape (or type of the same size) on the same bytes; takes a reference to `t`. */
+/*
+ * Another shape (or type of the same size) on the same bytes; takes a reference to `t`. From then
+ * on oct_tensor_mutable() copies, once, on either side, so neither sees the other's changes.
+ */
 oct_status oct_tensor_view(oct_tensor *t, const oct_type *type, oct_tensor **out);
 
 oct_status oct_tensor_copy(oct_ctx *ctx, const oct_tensor *t, oct_tensor **out);

@@ -3,6 +3,7 @@
 #include "tests/alloc.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/machine.h"
 
@@ -82,14 +83,15 @@ static void version_1_limits_count(void **state)
 
 static void siblings_share_a_core(void **state)
 {
+    const long n_cpus = sysconf(_SC_NPROCESSORS_CONF);
     char root[64], path[128];
 
     (void)state;
     make_folder(root);
-    for (int cpu = 0; cpu < 512; cpu++) { /* all are threads of CPU 0 */
+    for (int cpu = 0; cpu < n_cpus; cpu++) { /* all are threads of CPU 0 */
         snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
                  cpu);
-        put_file(root, path, "0-511\n");
+        put_file(root, path, "0-4095\n");
     }
     assert_int_equal(oct_machine_cores_in(root), 1);
     remove_folder(root);

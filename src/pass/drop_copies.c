@@ -13,12 +13,18 @@ static bool has_other_results(const oct_node *n)
     return false;
 }
 
-/* Identity, and Dropout unless it is told to train. */
-static bool is_copy(const oct_node *n)
+static bool is_whole(const oct_node *n)
 {
-    if (!(n->op->flags & OCT_OP_IS_COPY)) return false;
-    return n->n_in < 3 || !n->in[2] ||
-           (n->in[2]->data && oct_tensor_get_i64(n->in[2]->data, 0) == 0);
+    return (n->op->flags & OCT_OP_IS_COPY) != 0;
+}
+
+/* Not told to train, or to drop nothing. */
+static bool is_idle_dropout(const oct_node *n)
+{
+    const oct_tensor *ratio = oct_node_const(n, 1), *train = oct_node_const(n, 2);
+
+    if (ratio && oct_const_is_all(ratio, 0)) return true;
+    return !oct_node_in(n, 2) || (train && oct_const_is_all(train, 0));
 }
 
 static bool is_same_cast(const oct_node *n)
@@ -100,14 +106,23 @@ typedef struct copier {
 } copier;
 
 static const copier copiers[] = {
-    {&oct_op_cast, is_same_cast},    {&oct_op_transpose, is_identity_transpose},
-    {&oct_op_slice, is_whole_slice}, {&oct_op_pad, is_empty_pad},
-    {&oct_op_tile, is_single_tile},  {&oct_op_resize, is_same_resize},
-    {&oct_op_reshape, same_type},    {&oct_op_flatten, same_type},
-    {&oct_op_squeeze, same_type},    {&oct_op_unsqueeze, same_type},
-    {&oct_op_expand, same_type},     {&oct_op_concat, has_one_operand},
-    {&oct_op_sum, has_one_operand},  {&oct_op_max, has_one_operand},
-    {&oct_op_min, has_one_operand},  {&oct_op_mean, has_one_operand},
+    {&oct_op_dropout, is_idle_dropout},
+    {&oct_op_cast, is_same_cast},
+    {&oct_op_transpose, is_identity_transpose},
+    {&oct_op_slice, is_whole_slice},
+    {&oct_op_pad, is_empty_pad},
+    {&oct_op_tile, is_single_tile},
+    {&oct_op_resize, is_same_resize},
+    {&oct_op_reshape, same_type},
+    {&oct_op_flatten, same_type},
+    {&oct_op_squeeze, same_type},
+    {&oct_op_unsqueeze, same_type},
+    {&oct_op_expand, same_type},
+    {&oct_op_concat, has_one_operand},
+    {&oct_op_sum, has_one_operand},
+    {&oct_op_max, has_one_operand},
+    {&oct_op_min, has_one_operand},
+    {&oct_op_mean, has_one_operand},
 };
 
 typedef struct neutral {
@@ -126,7 +141,7 @@ static int copied_operand(const oct_node *n)
 {
     if (n->n_in < 1 || n->n_out < 1 || !n->in[0] || !n->out[0]) return -1;
     if (has_other_results(n)) return -1;
-    if (is_copy(n)) return 0;
+    if (is_whole(n)) return 0;
     for (size_t i = 0; i < OCT_COUNT(copiers); i++)
         if (n->op == copiers[i].op && copiers[i].is_copy(n)) return 0;
     for (size_t i = 0; i < OCT_COUNT(neutrals); i++) {

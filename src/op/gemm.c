@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gemm: y = alpha * a * b + beta * c, with either matrix transposed and c broadcast. */
+/* Gemm: y = alpha * a * b + beta * c, c broadcast; com.microsoft's FusedGemm adds an activation. */
 #include "op/mm.h"
+#include "op/recurrent.h"
 
 enum { ALPHA, BETA, TRANS_A, TRANS_B };
 
@@ -162,5 +163,67 @@ const oct_op oct_op_gemm = {
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
               .out = OCT_QROLE_ACT,
               .weight_axis = 1}, /* of an untransposed b: its columns are the filters */
+    .flow = OCT_FLOW_SOURCE,
+};
+
+/* --- com.microsoft: Gemm and an activation --- */
+
+enum { ACTIVATION = TRANS_B + 1, ACT_ALPHA, ACT_BETA, ACT_GAMMA };
+
+static oct_status fused_shape(const oct_infer *q)
+{
+    const oct_attr *name = &q->node->attr[ACTIVATION];
+    oct_rnn_act act;
+
+    if (name->kind && name->n && !oct_rnn_act_find(name->s, &act))
+        return oct_infer_fail(q, OCT_ERR_UNSUPPORTED, "activation '%.40s'", name->s);
+    return shape(q);
+}
+
+static oct_status fused_ref(const oct_args *a)
+{
+    const oct_node *n = a->node;
+    const oct_dtype t = a->out[0]->type.dtype;
+    oct_rnn_act act;
+
+    OCT_TRY(ref(a));
+    if (!n->attr[ACTIVATION].kind || !oct_rnn_act_find(n->attr[ACTIVATION].s, &act)) return OCT_OK;
+    if (oct_has(n, ACT_ALPHA)) act.alpha = (double)oct_f32(n, ACT_ALPHA);
+    if (oct_has(n, ACT_BETA)) act.beta = (double)oct_f32(n, ACT_BETA);
+    for (int64_t i = 0; i < oct_tensor_length(a->out[0]); i++) {
+        double v;
+
+        oct_load_f64(t, a->out[0]->data, i, 1, &v);
+        v = act.fn(v, act.alpha, act.beta);
+        oct_store_f64(t, a->out[0]->data, i, 1, &v);
+    }
+    return OCT_OK;
+}
+
+static const oct_attr_def fused_attrs[] = {
+    [ALPHA] = {.name = "alpha", .kind = OCT_ATTR_F32, .def = {.f = 1.0f}},
+    [BETA] = {.name = "beta", .kind = OCT_ATTR_F32, .def = {.f = 1.0f}},
+    [TRANS_A] = {.name = "transA", .kind = OCT_ATTR_INT},
+    [TRANS_B] = {.name = "transB", .kind = OCT_ATTR_INT},
+    [ACTIVATION] = {.name = "activation", .kind = OCT_ATTR_STRING, .no_default = true},
+    [ACT_ALPHA] = {.name = "activation_alpha", .kind = OCT_ATTR_F32, .no_default = true},
+    [ACT_BETA] = {.name = "activation_beta", .kind = OCT_ATTR_F32, .no_default = true},
+    [ACT_GAMMA] = {.name = "activation_gamma", .kind = OCT_ATTR_F32, .no_default = true},
+    {0},
+};
+
+const oct_op oct_op_ms_fused_gemm = {
+    .name = "FusedGemm",
+    .domain = "com.microsoft",
+    .since = 1,
+    .min_in = 2,
+    .max_in = 3,
+    .attrs = fused_attrs,
+    .shape = fused_shape,
+    .ref = fused_ref,
+    .macs = macs,
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
+              .out = OCT_QROLE_ACT,
+              .weight_axis = 1},
     .flow = OCT_FLOW_SOURCE,
 };

@@ -153,12 +153,25 @@ oct_status oct_args_infer(const oct_args *a, oct_infer *q)
     return OCT_OK;
 }
 
+/* Empty tensors may have any other dims: products of those must not overflow in kernels. */
+static bool is_sane(const oct_tensor *t)
+{
+    int64_t n = 1;
+
+    for (int d = 0; t && d < t->type.rank; d++)
+        if (!oct_mul_i64(n, OCT_MAX(t->type.dim[d], 1), &n) || n > INT64_MAX >> 13) return false;
+    return true;
+}
+
 oct_status oct_args_check(const oct_args *a)
 {
     const oct_node *n = a->node;
     char want[OCT_TYPE_TEXT_SIZE], have[OCT_TYPE_TEXT_SIZE];
     oct_infer q;
 
+    for (int32_t i = 0; i < n->n_in + n->n_out; i++)
+        if (!is_sane(i < n->n_in ? a->in[i] : a->out[i - n->n_in]))
+            return oct_node_fail(n, OCT_ERR_SHAPE, "an operand's dims are too large");
     OCT_TRY(oct_args_infer(a, &q));
     OCT_TRY(n->op->shape(&q));
     for (int32_t i = 0; i < n->n_out; i++) {

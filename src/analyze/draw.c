@@ -2,6 +2,7 @@
 /* Pictures of graphs, laid out by Graphviz; the only file that sees it. */
 #include <octet/graph.h>
 
+#include <math.h>
 #include <string.h>
 
 #include <graphviz/gvc.h>
@@ -38,6 +39,19 @@ static oct_status write_file(oct_ctx *ctx, const char *path, const void *data, s
     return oct_writer_commit(w);
 }
 
+/* Bitmaps have limits, and nobody's memory should go into one: larger pictures are scaled down. */
+static void limit_pixels(Agraph_t *g, const char *format)
+{
+    const double max_side = 32000, max_area = 60e6, dpi = 96;
+    const double w = GD_bb(g).UR.x * dpi / 72, h = GD_bb(g).UR.y * dpi / 72;
+    double scale = 1;
+
+    if (strcmp(format, "png")) return;
+    if (OCT_MAX(w, h) > max_side) scale = max_side / OCT_MAX(w, h);
+    if (w * h * scale * scale > max_area) scale = sqrt(max_area / (w * h));
+    if (scale < 1) GD_drawing(g)->dpi = dpi * scale;
+}
+
 /* Graphviz keeps global state: one thread at a time may be here. */
 static oct_status render(oct_ctx *ctx, const char *text, const char *format, const char *path)
 {
@@ -51,6 +65,7 @@ static oct_status render(oct_ctx *ctx, const char *text, const char *format, con
 
     if (g && gvLayout(gvc, g, "dot") == 0) {
         laid_out = true;
+        limit_pixels(g, format);
         if (gvRenderData(gvc, g, format, &data, &size) == 0 && data && size)
             st = write_file(ctx, path, data, size);
     }

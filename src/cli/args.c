@@ -156,7 +156,10 @@ static oct_status check_files(cli *c, const cli_command *cmd, char **files)
         do {
             const oct_status st = check_file(c, f, files[n]);
 
-            if (st) return st;
+            if (st) {
+                c->hint_help = false;
+                return st;
+            }
             n++;
         } while ((f->flags & CLI_FILE_MANY) && files[n]);
     }
@@ -195,6 +198,7 @@ oct_status cli_parse(cli *c, const cli_command *cmd, int argc, char **argv, void
 
     *files = words;
     c->cmd = cmd;
+    c->hint_help = true;
     if ((st = set_defaults(c, targets))) return st;
     for (int i = 0; i < argc; i++) {
         if (only_files || argv[i][0] != '-' || argv[i][1] == '\0')

@@ -82,6 +82,7 @@ typedef struct cli {
     const cli_command *cmd;
     cli_common opt;
     const char *model;    /* the file at work, for messages; NULL before one is loaded */
+    bool hint_help;       /* the words were wrong, not what they name: --help helps */
     char error[2048];     /* why a command failed, where the library does not know it; "" */
     int64_t start_ns;     /* of the work the progress bar shows; 0: none */
     int64_t drawn_ns;     /* when the bar was last drawn */

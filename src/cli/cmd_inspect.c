@@ -93,12 +93,13 @@ static void print_nodes(const oct_graph *g, const cli_regex *re)
     };
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
     char shape[CLI_SHAPE_SIZE];
-    int i = 0;
+    int i = 0, n_shown = 0;
 
     for (const oct_node *n = oct_graph_first_node(g); n; n = oct_node_next(n), i++) {
         const oct_value *v = NULL;
 
         if (!shown(re, n)) continue;
+        n_shown++;
         for (int32_t k = 0; !v && k < oct_node_n_out(n); k++)
             v = oct_node_output(n, k);
         cli_table_cell(t, "%d", i);
@@ -113,6 +114,7 @@ static void print_nodes(const oct_graph *g, const cli_regex *re)
     }
     cli_table_print(t, stdout);
     cli_table_free(t);
+    if (re) (void)printf("%d of %d nodes; of the whole model:\n", n_shown, i);
     (void)puts("");
 }
 

@@ -79,7 +79,7 @@ static int report(cli *c, oct_status st)
     cli_text_clean(text);
     (void)fprintf(stderr, "octet: %s\n", text);
     if (st != OCT_ERR_ARG) return EXIT_FAILED;
-    (void)fprintf(stderr, "Try 'octet %s --help'.\n", c->cmd->name);
+    if (c->hint_help) (void)fprintf(stderr, "Try 'octet %s --help'.\n", c->cmd->name);
     return EXIT_USAGE;
 }
 
@@ -101,6 +101,7 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         cli_help_command(stdout, cmd);
         st = OCT_OK;
     } else if (!st) {
+        c.hint_help = false;
         oct_ctx_set_log(c.ctx, log_line, &c);
         oct_ctx_set_progress(c.ctx, cli_progress, &c);
         oct_ctx_set_threads(c.ctx,

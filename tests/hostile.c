@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@
 
 #include "base/machine.h"
 #include "base/rng.h"
-#include "base/status.h"
+#include "tests/mutate.h"
 
 #define N_CASES      5000
 #define MAX_FILE     (128 << 10) /* larger files make slow cases and few interesting bytes */
@@ -138,154 +139,24 @@ static void free_seeds(corpus *c)
     free(c->seeds);
 }
 
-/* --- breaking them; each works on a buffer with room for twice the file and 64 bytes --- */
-
-typedef struct bytes {
-    unsigned char *p;
-    size_t n;
-    const seed *other; /* for splicing */
-} bytes;
-
-typedef void (*mutation)(bytes *b, oct_rng *r);
-
-static size_t below(oct_rng *r, size_t n)
-{
-    return n ? (size_t)oct_rng_below(r, n) : 0;
-}
-
-static void truncate_it(bytes *b, oct_rng *r)
-{
-    b->n = below(r, b->n);
-}
-
-static void flip_bits(bytes *b, oct_rng *r)
-{
-    for (size_t i = 1 + below(r, 8); i > 0 && b->n; i--)
-        b->p[below(r, b->n)] ^= (unsigned char)(1u << below(r, 8));
-}
-
-static void set_bytes(bytes *b, oct_rng *r)
-{
-    static const unsigned char telling[] = {0, 1, 8, 0x10, 0x1a, 0x7f, 0x80, 0xfe, 0xff};
-
-    for (size_t i = 1 + below(r, 4); i > 0 && b->n; i--)
-        b->p[below(r, b->n)] = telling[below(r, sizeof(telling))];
-}
-
-static void insert(bytes *b, size_t at, const unsigned char *from, size_t n)
-{
-    memmove(b->p + at + n, b->p + at, b->n - at);
-    memcpy(b->p + at, from, n);
-    b->n += n;
-}
-
-static void insert_noise(bytes *b, oct_rng *r)
-{
-    unsigned char noise[16];
-    const size_t n = 1 + below(r, sizeof(noise));
-
-    for (size_t i = 0; i < n; i++)
-        noise[i] = (unsigned char)oct_rng_u64(r);
-    insert(b, below(r, b->n), noise, n);
-}
-
-static void remove_range(bytes *b, oct_rng *r)
-{
-    const size_t at = below(r, b->n), n = below(r, OCT_MIN(b->n - at, (size_t)64));
-
-    memmove(b->p + at, b->p + at + n, b->n - at - n);
-    b->n -= n;
-}
-
-/* The same node or value twice: duplicate names, cycles. */
-static void repeat_range(bytes *b, oct_rng *r)
-{
-    unsigned char part[64];
-    const size_t at = below(r, b->n), n = OCT_MIN(b->n - at, 1 + below(r, sizeof(part)));
-
-    memcpy(part, b->p + at, n);
-    if (below(r, 2))
-        insert(b, below(r, b->n), part, n);
-    else
-        memmove(b->p + below(r, b->n - n + 1), part, n);
-}
-
-/* A number becomes huge, or negative: dimensions, lengths, axes. */
-static void stretch_number(bytes *b, oct_rng *r)
-{
-    static const uint64_t telling[] = {
-        0,          1,          0x7f,        0xffff,     0x7fffffff,          0x80000000,
-        0xffffffff, UINT64_MAX, 1ull << 40,  1ull << 62, UINT64_MAX >> 1,     (uint64_t)-2,
-        65537,      1000000007, 0x100000001, 0x20000000, (uint64_t)INT64_MIN, 255,
-    };
-    uint64_t v = telling[below(r, OCT_COUNT(telling))];
-    const size_t at = below(r, b->n);
-    unsigned char number[10];
-    size_t n = 0;
-
-    for (; v >= 0x80; v >>= 7)
-        number[n++] = (unsigned char)(v | 0x80);
-    number[n++] = (unsigned char)v;
-    insert(b, at, number, n);
-    memmove(b->p + at + n, b->p + at + n + 1, b->n - at - n - 1); /* in place of one byte */
-    b->n--;
-}
-
-static size_t find_word(const bytes *b, oct_rng *r, size_t *len)
-{
-    for (int attempt = 0; attempt < 50 && b->n; attempt++) {
-        size_t at = below(r, b->n), n = 0;
-
-        while (at > 0 && b->p[at - 1] > ' ' && b->p[at - 1] < 0x7f)
-            at--;
-        while (at + n < b->n && b->p[at + n] > ' ' && b->p[at + n] < 0x7f)
-            n++;
-        if (n >= 1 && n <= 64) {
-            *len = n;
-            return at;
-        }
-    }
-    *len = 0;
-    return 0;
-}
-
-/* One name in place of another: wrong operators, dangling names, cycles. */
-static void swap_words(bytes *b, oct_rng *r)
-{
-    size_t n_from, n_to;
-    const size_t from = find_word(b, r, &n_from), to = find_word(b, r, &n_to);
-
-    memmove(b->p + to, b->p + from, OCT_MIN(n_from, n_to));
-}
-
-static void splice(bytes *b, oct_rng *r)
-{
-    const size_t n = OCT_MIN(below(r, b->other->size) + 1, b->n), at = below(r, b->n - n + 1);
-
-    memcpy(b->p + at, b->other->data + below(r, b->other->size - n + 1), n);
-}
-
-static const mutation mutations[] = {
-    truncate_it,    flip_bits,      set_bytes,  insert_noise, remove_range, repeat_range,
-    stretch_number, stretch_number, swap_words, swap_words,   splice,
-};
+/* --- the cases --- */
 
 /* The bytes of case `index`, in memory of exactly their size, so that ASan sees the end. */
 static unsigned char *make_case(const corpus *c, int index, size_t *size, const char **path)
 {
     oct_rng r;
-    const seed *s;
+    const seed *s, *other;
     bytes b;
     unsigned char *exact;
 
     oct_rng_init(&r, (uint64_t)index);
-    s = &c->seeds[below(&r, c->n)];
+    s = &c->seeds[oct_rng_below(&r, c->n)];
+    other = &c->seeds[oct_rng_below(&r, c->n)];
     *path = s->path;
-    b = (bytes){.p = malloc(2 * s->size + 512), .n = s->size, .other = &c->seeds[below(&r, c->n)]};
+    b = (bytes){malloc(2 * s->size + MUTATE_ROOM), s->size, other->data, other->size};
     if (!b.p) return NULL;
     memcpy(b.p, s->data, s->size);
-    for (size_t i = 1 + below(&r, 3); i > 0 && b.n > 1 && b.n < 2 * s->size + 128; i--)
-        mutations[below(&r, OCT_COUNT(mutations))](&b, &r);
+    mutate(&b, &r);
     exact = malloc(b.n ? b.n : 1);
     if (exact) memcpy(exact, b.p, b.n);
     free(b.p);
@@ -367,13 +238,14 @@ static void run_case(const corpus *c, int index, report *rep)
 {
     const char *path;
     size_t size, before, growth;
-    unsigned char *data = make_case(c, index, &size, &path);
+    unsigned char *data;
     oct_ctx *ctx = oct_ctx_new(NULL);
     const int64_t start = oct_time_ns();
     double seconds;
 
-    if (!data || !ctx) abort();
     rep->current = index;
+    data = make_case(c, index, &size, &path);
+    if (!data || !ctx) abort();
     oct_ctx_set_memory_limit(ctx, 4 * size + EXTRA_MEMORY);
     oct_ctx_set_threads(ctx, 1);
     reset_peak();

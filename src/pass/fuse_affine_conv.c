@@ -3,7 +3,21 @@
 #include "op/op.h"
 #include "pass/affine.h"
 #include "pass/pass.h"
+#include "pass/product.h"
 #include "pass/rewrite.h"
+
+/* Does n end a formula like x * Clip(x + 3, 0, 6) / 6? Its number belongs there: without it nobody
+ * would recognise the activation any more. */
+static bool ends_formula(const oct_node *n)
+{
+    oct_product p;
+    int n_variable = 0;
+
+    if (!oct_product_of_node(n, &p)) return false;
+    for (int i = 0; i < p.n; i++)
+        n_variable += !p.factor[i]->data;
+    return n_variable > 1;
+}
 
 /* What stands in front of the layer, as one; *from gets the value before all that. */
 static oct_status collect(const oct_node *layer, oct_arena *scratch, oct_affine *all,
@@ -19,7 +33,7 @@ static oct_status collect(const oct_node *layer, oct_arena *scratch, oct_affine 
         oct_node *before = oct_inner_producer(v);
         oct_affine a;
 
-        if (!before || before->graph != layer->graph) break;
+        if (!before || before->graph != layer->graph || ends_formula(before)) break;
         if ((st = oct_affine_of(before, step, &a)) || !a.x || a.channels != channels) break;
         if (!takes_shifts && oct_affine_shifts(&a)) break;
         if (!*from) st = oct_affine_identity(scratch, channels, all);

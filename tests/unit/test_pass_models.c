@@ -97,17 +97,19 @@ static void forget(oct_tensor **t, int32_t n)
 
 typedef struct network {
     const char *file;
-    int32_t max_nodes; /* what onnxsim 0.4 to 0.5 leaves, its Constant nodes not counted */
+    int32_t max_nodes;        /* what onnxsim leaves, its Constant nodes not counted */
+    const oct_op *activation; /* that a plan sees where the file has a formula */
+    int n_activations;
 } network;
 
 static void networks_keep_their_outputs_with_few_nodes(void **state)
 {
     static const network networks[] = {
-        {"models/yolov8n.onnx", 232},
-        {"models/yolox_nano_416.onnx", 365},
-        {"models/picodet_s_416.onnx", 632},
-        {"models/nanodet_m_416.onnx", 225},
-        {"models/mobilenet_v1_0.25_224.onnx", 57},
+        {"models/yolov8n.onnx", 232, &oct_op_swish, 57},
+        {"models/yolox_nano_416.onnx", 365, &oct_op_swish, 104},
+        {"models/picodet_s_416.onnx", 632, &oct_op_hard_swish, 87},
+        {"models/nanodet_m_416.onnx", 225, &oct_op_leaky_relu, 48},
+        {"models/mobilenet_v1_0.25_224.onnx", 57, &oct_op_clip, 27},
     };
     fixture *f = *state;
 
@@ -126,6 +128,7 @@ static void networks_keep_their_outputs_with_few_nodes(void **state)
         compare(before, after, g->n_outputs, 1e-5, networks[i].file);
         forget(after, g->n_outputs);
         assert_ok(f->ctx, oct_pipeline_run(g, "execute", NULL, NULL));
+        assert_int_equal(count(g, networks[i].activation), networks[i].n_activations);
         evaluate(g, x, after);
         compare(before, after, g->n_outputs, 2e-5, networks[i].file);
         forget(after, g->n_outputs);

@@ -434,6 +434,23 @@ static void chains_of_transposes_become_one(void **state)
     oct_graph_free(g);
 }
 
+static void chains_of_slices_become_one(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){6, 5, 8}), *v;
+    oct_node *n;
+    oct_graph *g;
+
+    v = emit(f, &oct_op_slice, x, INTS(f, 1, 1), INTS(f, -1, 4)); /* axes 0 and 1 */
+    n = node(f, &oct_op_slice,
+             (oct_value *[]){v, INTS(f, 7), INTS(f, -100), INTS(f, -1), INTS(f, -2)}, 5);
+    output(f, infer(f, n));
+    output(f, emit(f, &oct_op_slice, v, INTS(f, 1), INTS(f, 3))); /* axis 0 again: stays */
+    g = hold_to_promises(f, "slices");
+    assert_int_equal(g->n_nodes, 3);
+    oct_graph_free(g);
+}
+
 static void equal_nodes_become_one(void **state)
 {
     fixture *f = *state;
@@ -875,6 +892,7 @@ int main(void)
         TEST(zero_is_not_added),
         TEST(chains_of_views_become_one),
         TEST(chains_of_transposes_become_one),
+        TEST(chains_of_slices_become_one),
         TEST(equal_nodes_become_one),
         TEST(if_with_a_constant_condition_is_inlined),
         TEST(scales_go_into_convolutions),

@@ -2,7 +2,6 @@
 /* Dropout: a copy at inference; in training mode a seeded share of elements is set to zero. */
 #include <string.h>
 
-#include "op/random.h"
 #include "op/work.h"
 
 enum { SEED };
@@ -31,6 +30,57 @@ static oct_status shape(const oct_infer *q)
     return OCT_OK;
 }
 
+/*
+ * The Mersenne Twister: with it a seed gives the mask that the standard's reference
+ * implementation draws.
+ */
+enum { TWISTER_LEN = 624 };
+
+typedef struct twister {
+    uint32_t s[TWISTER_LEN];
+    int at;
+} twister;
+
+static void twister_init(twister *t, uint32_t seed)
+{
+    for (int i = 0; i < TWISTER_LEN; i++) {
+        t->s[i] = seed;
+        seed = 1812433253u * (seed ^ seed >> 30) + (uint32_t)i + 1;
+    }
+    t->at = TWISTER_LEN;
+}
+
+static uint32_t twister_next(twister *t)
+{
+    uint32_t y;
+
+    for (int i = 0; t->at == TWISTER_LEN && i < TWISTER_LEN; i++) {
+        y = (t->s[i] & 0x80000000u) | (t->s[(i + 1) % TWISTER_LEN] & 0x7fffffffu);
+        t->s[i] = t->s[(i + 397) % TWISTER_LEN] ^ y >> 1 ^ (y & 1 ? 0x9908b0dfu : 0);
+    }
+    t->at %= TWISTER_LEN;
+    y = t->s[t->at++];
+    y ^= y >> 11;
+    y ^= y << 7 & 0x9d2c5680u;
+    y ^= y << 15 & 0xefc60000u;
+    return y ^ y >> 18;
+}
+
+/* Uniform in [0, 1). */
+static double twister_f64(twister *t)
+{
+    const uint32_t high = twister_next(t) >> 5, low = twister_next(t) >> 6;
+
+    return (high * 0x1p26 + low) * 0x1p-53;
+}
+
+/* The seed; without one, the node's name makes it. */
+static uint32_t seed_of(const oct_node *n)
+{
+    if (oct_has(n, SEED)) return (uint32_t)oct_int(n, SEED);
+    return (uint32_t)oct_hash_bytes(n->name, strlen(n->name), 0);
+}
+
 static oct_status train(const oct_args *a, double ratio)
 {
     const float scale = (float)(1 / (1 - ratio));
@@ -39,14 +89,14 @@ static oct_status train(const oct_args *a, double ratio)
     const float *x;
     void *out;
     float *y;
-    oct_rng r;
+    twister t;
 
     OCT_TRY(oct_work_in_f32(a, DATA, &x));
     OCT_TRY(oct_work_out(a, 0, OCT_WORK_F32, &out));
     y = out;
-    oct_random_init(&r, a->node, SEED);
+    twister_init(&t, seed_of(a->node));
     for (int64_t i = 0; i < n; i++) {
-        const bool keep = oct_rng_f64(&r) >= ratio;
+        const bool keep = twister_f64(&t) >= ratio;
 
         if (y) y[i] = keep ? x[i] * scale : 0;
         if (mask) ((bool *)mask->data)[i] = keep;
@@ -85,5 +135,5 @@ const oct_op oct_op_dropout = {
     .ref = ref,
     .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
     .flow = OCT_FLOW_PASS,
-    .flags = OCT_OP_RANDOM, /* a pass that drops copies must look at training_mode first */
+    .flags = OCT_OP_RANDOM, /* not a copy: training_mode may be fed */
 };

@@ -1,53 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Radix 2 for powers of two; other lengths become a convolution with a chirp (Bluestein). */
+/*
+ * Lengths with small factors are split by them, the smallest first; other lengths become a
+ * convolution with a chirp (Bluestein), done with transforms of a power of two.
+ */
 #include "op/fft.h"
 
 #include <math.h>
 
 #define MAX_LENGTH ((int64_t)1 << 30)
+#define MAX_FACTOR 64 /* larger ones cost more than the chirp */
 
 static const double pi = 3.14159265358979323846;
 
-static oct_complex turn(double angle)
+/* exp(-2 pi i k / n), exact where it is 1, -i, -1 or i. */
+static oct_complex root(int64_t k, int64_t n)
 {
+    static const oct_complex quarters[] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}};
+    const double angle = -2 * pi * (double)k / (double)n;
+
+    if (4 * k % n == 0) return quarters[4 * k / n % 4];
     return (oct_complex){cos(angle), sin(angle)};
 }
 
-static oct_complex times(oct_complex x, oct_complex y)
+/* A sum or product of two floats, computed in double and rounded here, is the float one. */
+static double rounded(const oct_fft *f, double x)
 {
-    return (oct_complex){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
+    return f->single ? (double)(float)x : x;
 }
 
-static void swap_bits(oct_complex *x, int64_t m)
+static oct_complex plus(const oct_fft *f, oct_complex x, oct_complex y)
 {
-    for (int64_t i = 1, j = 0; i < m; i++) {
-        int64_t bit = m >> 1;
+    return (oct_complex){rounded(f, x.re + y.re), rounded(f, x.im + y.im)};
+}
 
-        for (; j & bit; bit >>= 1)
-            j ^= bit;
-        j ^= bit;
-        if (i < j) {
-            const oct_complex t = x[i];
+static oct_complex times(const oct_fft *f, oct_complex x, oct_complex y)
+{
+    return (oct_complex){rounded(f, rounded(f, x.re * y.re) - rounded(f, x.im * y.im)),
+                         rounded(f, rounded(f, x.re * y.im) + rounded(f, x.im * y.re))};
+}
 
-            x[i] = x[j];
-            x[j] = t;
+static int64_t smallest_factor(int64_t n)
+{
+    for (int64_t p = 2; p <= MAX_FACTOR; p++)
+        if (n % p == 0) return p;
+    return n;
+}
+
+static bool has_small_factors(int64_t n)
+{
+    for (int64_t p; n > 1; n /= p)
+        if ((p = smallest_factor(n)) > MAX_FACTOR) return false;
+    return true;
+}
+
+/* Forward transform of x[n], n dividing m, with room for as much in tmp. */
+static void transform(const oct_fft *f, oct_complex *x, oct_complex *tmp, int64_t n)
+{
+    const int64_t p = smallest_factor(n), part = n / p, step = f->m / n;
+
+    if (n == 1) return;
+    for (int64_t i = 0; i < part; i++)
+        for (int64_t u = 0; u < p; u++) {
+            oct_complex sum = x[i];
+
+            for (int64_t j = 1; j < p; j++)
+                sum = plus(f, sum, times(f, x[i + part * j], f->roots[u * j % p * part * step]));
+            tmp[u * part + i] = times(f, sum, f->roots[u * i * step]);
         }
+    for (int64_t u = 0; u < p; u++) {
+        transform(f, tmp + u * part, x + u * part, part);
     }
-}
-
-/* Forward transform of m elements, a power of two; roots[k] = exp(-2 pi i k / m). */
-static void radix2(oct_complex *x, int64_t m, const oct_complex *roots)
-{
-    swap_bits(x, m);
-    for (int64_t half = 1; half < m; half *= 2)
-        for (int64_t at = 0; at < m; at += 2 * half)
-            for (int64_t k = 0; k < half; k++) {
-                const oct_complex u = x[at + k];
-                const oct_complex v = times(x[at + k + half], roots[k * (m / 2 / half)]);
-
-                x[at + k] = (oct_complex){u.re + v.re, u.im + v.im};
-                x[at + k + half] = (oct_complex){u.re - v.re, u.im - v.im};
-            }
+    for (int64_t u = 0; u < p; u++)
+        for (int64_t k = 0; k < part; k++)
+            x[u + p * k] = tmp[u * part + k];
 }
 
 /* The chirp exp(-pi i k^2 / n), and the transform of its conjugate, laid out as a ring. */
@@ -55,33 +80,36 @@ static oct_status init_chirp(oct_fft *f, const oct_args *a)
 {
     f->chirp = oct_args_scratch(a, (size_t)f->n, sizeof(*f->chirp));
     f->kernel = oct_args_scratch(a, (size_t)f->m, sizeof(*f->kernel));
-    f->work = oct_args_scratch(a, (size_t)f->m, sizeof(*f->work));
-    if (!f->chirp || !f->kernel || !f->work) return OCT_ERR_MEMORY;
+    f->signal = oct_args_scratch(a, (size_t)f->m, sizeof(*f->signal));
+    if (!f->chirp || !f->kernel || !f->signal) return OCT_ERR_MEMORY;
     for (int64_t k = 0; k < f->n; k++) {
         /* The angle only matters modulo a full turn, where it is exact. */
-        const double angle = pi * (double)(k * k % (2 * f->n)) / (double)f->n;
-
-        f->chirp[k] = turn(-angle);
-        f->kernel[k] = turn(angle);
+        f->chirp[k] = root(k * k % (2 * f->n), 2 * f->n);
+        f->kernel[k] = (oct_complex){f->chirp[k].re, -f->chirp[k].im};
         if (k > 0) f->kernel[f->m - k] = f->kernel[k];
     }
-    radix2(f->kernel, f->m, f->roots);
+    transform(f, f->kernel, f->work, f->m);
     return OCT_OK;
 }
 
-oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse)
+oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse, oct_dtype dtype)
 {
-    *f = (oct_fft){.n = n, .m = 1, .inverse = inverse};
+    *f = (oct_fft){.n = n, .m = n, .inverse = inverse};
     if (n < 1 || n > MAX_LENGTH)
         return oct_node_fail(a->node, OCT_ERR_UNSUPPORTED, "cannot transform %lld elements",
                              (long long)n);
-    while (f->m < n)
-        f->m *= 2;
-    if (f->m != n) f->m *= 2; /* at least 2 n - 1 */
-    f->roots = oct_args_scratch(a, (size_t)OCT_MAX(f->m / 2, 1), sizeof(*f->roots));
-    if (!f->roots) return OCT_ERR_MEMORY;
-    for (int64_t k = 0; k < f->m / 2; k++)
-        f->roots[k] = turn(-2 * pi * (double)k / (double)f->m);
+    f->single = dtype != OCT_DTYPE_F64 && has_small_factors(n);
+    if (!has_small_factors(n))
+        for (f->m = 1; f->m < 2 * n - 1;)
+            f->m *= 2;
+    f->roots = oct_args_scratch(a, (size_t)f->m, sizeof(*f->roots));
+    f->work = oct_args_scratch(a, (size_t)f->m, sizeof(*f->work));
+    if (!f->roots || !f->work) return OCT_ERR_MEMORY;
+    for (int64_t k = 0; k < f->m; k++) {
+        const oct_complex r = root(k, f->m);
+
+        f->roots[k] = (oct_complex){rounded(f, r.re), rounded(f, r.im)};
+    }
     return f->m == n ? OCT_OK : init_chirp(f, a);
 }
 
@@ -90,28 +118,32 @@ static void bluestein(const oct_fft *f, oct_complex *x)
     const double scale = 1 / (double)f->m;
 
     for (int64_t k = 0; k < f->m; k++)
-        f->work[k] = k < f->n ? times(x[k], f->chirp[k]) : (oct_complex){0, 0};
-    radix2(f->work, f->m, f->roots);
+        f->signal[k] = k < f->n ? times(f, x[k], f->chirp[k]) : (oct_complex){0, 0};
+    transform(f, f->signal, f->work, f->m);
     /* Back again: the inverse transform is the forward one of the conjugate, conjugated. */
     for (int64_t k = 0; k < f->m; k++) {
-        f->work[k] = times(f->work[k], f->kernel[k]);
-        f->work[k].im = -f->work[k].im;
+        f->signal[k] = times(f, f->signal[k], f->kernel[k]);
+        f->signal[k].im = -f->signal[k].im;
     }
-    radix2(f->work, f->m, f->roots);
-    for (int64_t k = 0; k < f->n; k++)
-        x[k] = times((oct_complex){f->work[k].re * scale, -f->work[k].im * scale}, f->chirp[k]);
+    transform(f, f->signal, f->work, f->m);
+    for (int64_t k = 0; k < f->n; k++) {
+        const oct_complex y = {f->signal[k].re * scale, -f->signal[k].im * scale};
+
+        x[k] = times(f, y, f->chirp[k]);
+    }
 }
 
 void oct_fft_run(const oct_fft *f, oct_complex *x)
 {
-    const double scale = f->inverse ? 1 / (double)f->n : 1, sign = f->inverse ? -1 : 1;
+    const double scale = rounded(f, f->inverse ? 1 / (double)f->n : 1);
+    const double sign = f->inverse ? -1 : 1;
 
     for (int64_t k = 0; k < f->n; k++)
         x[k].im *= sign;
     if (f->m == f->n)
-        radix2(x, f->m, f->roots);
+        transform(f, x, f->work, f->n);
     else
         bluestein(f, x);
     for (int64_t k = 0; k < f->n; k++)
-        x[k] = (oct_complex){x[k].re * scale, x[k].im * scale * sign};
+        x[k] = (oct_complex){rounded(f, x[k].re * scale), rounded(f, x[k].im * scale * sign)};
 }

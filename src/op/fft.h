@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fourier transforms of any length, in double precision. */
+/* Fourier transforms of any length. */
 #ifndef OCT_OP_FFT_H
 #define OCT_OP_FFT_H
 
@@ -12,15 +12,17 @@ typedef struct oct_complex {
 
 typedef struct oct_fft {
     int64_t n; /* length of the signal */
-    int64_t m; /* power of two the work is done in; n if n is one */
+    int64_t m; /* of the transforms it is done with: n, or a power of two */
     bool inverse;
-    oct_complex *roots; /* m / 2 */
-    oct_complex *chirp; /* n; NULL if n is a power of two */
-    oct_complex *kernel, *work;
+    bool single;                  /* rounds every step to float */
+    oct_complex *roots;           /* exp(-2 pi i k / m), m of them */
+    oct_complex *work;            /* m */
+    oct_complex *chirp;           /* n; NULL if m == n */
+    oct_complex *kernel, *signal; /* m each, with the chirp */
 } oct_fft;
 
-/* Memory is scratch of the call. */
-oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse);
+/* Memory is scratch of the call. `dtype`: whose precision steps have; not narrower than float. */
+oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse, oct_dtype dtype);
 
 /* In place; the inverse is divided by n. */
 void oct_fft_run(const oct_fft *f, oct_complex *x);

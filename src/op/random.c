@@ -1,28 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RandomNormal, RandomUniform, the same shaped like an operand, Bernoulli and Multinomial. */
-#include "op/random.h"
-
 #include <math.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "op/work.h"
 
 /* All these rows have these, in the same places. */
 enum { DTYPE, SEED, MEAN, SCALE, LOW = MEAN, HIGH = SCALE, SHAPE, SAMPLE_SIZE = MEAN };
 
-void oct_random_init(oct_rng *r, const oct_node *n, int seed)
+/* Starts from the seed; without one, from the node's name. */
+static void start(oct_rng *r, const oct_node *n)
 {
-    const oct_attr *a = &n->attr[seed];
-    uint32_t bits = 0;
+    uint32_t bits;
 
-    if (a->kind == OCT_ATTR_INT) {
-        oct_rng_init(r, (uint64_t)a->i);
-    } else if (a->kind == OCT_ATTR_F32) {
-        memcpy(&bits, &a->f, sizeof(bits));
-        oct_rng_init(r, bits);
-    } else {
+    if (!oct_has(n, SEED)) {
         oct_rng_init(r, oct_hash_bytes(n->name, strlen(n->name), 0));
+        return;
     }
+    memcpy(&bits, &n->attr[SEED].f, sizeof(bits));
+    oct_rng_init(r, bits);
 }
 
 /* The type in attribute dtype; without it, that of operand 0. */
@@ -80,7 +77,7 @@ static oct_status normal(const oct_args *a)
     oct_tensor *y = a->out[0];
     oct_rng r;
 
-    oct_random_init(&r, a->node, SEED);
+    start(&r, a->node);
     for (int64_t i = 0, n = oct_tensor_length(y); i < n; i++) {
         const double v = oct_f32(a->node, MEAN) + oct_f32(a->node, SCALE) * oct_rng_normal(&r);
 
@@ -95,7 +92,7 @@ static oct_status uniform(const oct_args *a)
     oct_tensor *y = a->out[0];
     oct_rng r;
 
-    oct_random_init(&r, a->node, SEED);
+    start(&r, a->node);
     for (int64_t i = 0, n = oct_tensor_length(y); i < n; i++) {
         const double v = low + (high - low) * oct_rng_f64(&r);
 
@@ -110,7 +107,7 @@ static oct_status bernoulli(const oct_args *a)
     oct_tensor *y = a->out[0];
     oct_rng r;
 
-    oct_random_init(&r, a->node, SEED);
+    start(&r, a->node);
     for (int64_t i = 0, n = oct_tensor_length(y); i < n; i++) {
         const int64_t v = oct_rng_f64(&r) < oct_tensor_get_f64(x, i);
 
@@ -201,7 +198,7 @@ static oct_status multinomial(const oct_args *a)
 
     if (!sum) return OCT_ERR_MEMORY;
     OCT_TRY(oct_work_in_f64(a, 0, &x));
-    oct_random_init(&r, a->node, SEED);
+    start(&r, a->node);
     for (int64_t b = 0; b < t->dim[0]; b++) {
         cumulate(x + b * n, n, sum);
         for (int64_t s = 0; s < samples; s++) {

@@ -16,6 +16,9 @@ oct_status oct_infer_check(const oct_infer *q, int i, unsigned set)
 
     if (!t || t->dtype == OCT_DTYPE_NONE) return OCT_OK;
     if ((unsigned)t->dtype < 32 && (set >> t->dtype & 1u)) return OCT_OK;
+    if (oct_dtype_get(t->dtype)->kind == OCT_DKIND_OTHER) /* valid, perhaps */
+        return oct_infer_fail(q, OCT_ERR_UNSUPPORTED, "octet does not compute with %s",
+                              oct_dtype_name(t->dtype));
     return oct_infer_fail(q, OCT_ERR_TYPE, "operand %d cannot be %s", i, oct_dtype_name(t->dtype));
 }
 

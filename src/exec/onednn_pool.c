@@ -7,6 +7,7 @@
 typedef struct window {
     dnnl_alg_kind_t alg;
     oct_conv_geometry g;
+    dnnl_dims_t kernel, stride, dilate, pad_l;
     dnnl_dims_t pad_r; /* what makes the sizes agree exactly */
 } window;
 
@@ -37,6 +38,10 @@ static bool find_window(const oct_plan *p, const oct_step *s, window *w)
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1;
 
         if (g->in[i] < 1 || g->out[i] < 1 || g->pad_begin[i] < 0) return false;
+        w->kernel[i] = g->kernel[i];
+        w->stride[i] = g->stride[i];
+        w->dilate[i] = g->dilation[i] - 1;
+        w->pad_l[i] = g->pad_begin[i];
         w->pad_r[i] = (g->out[i] - 1) * g->stride[i] + span - g->in[i] - g->pad_begin[i];
         /* Windows that lie in the padding altogether, and averages over rounded-up windows,
          * are counted differently by oneDNN. */
@@ -70,7 +75,6 @@ static oct_status make(oct_plan *p, oct_step *s)
 {
     window w = {0};
     dnnl_memory_desc_t x, y;
-    dnnl_dims_t dilate = {0};
     dnnl_pooling_v2_desc_t desc;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_attr_t attr = NULL;
@@ -78,15 +82,13 @@ static oct_status make(oct_plan *p, oct_step *s)
     dnnl_status_t st;
 
     if (!find_window(p, s, &w)) return oct_node_fail(s->node, OCT_ERR_STATE, "has no window");
-    for (int i = 0; i < w.g.n; i++)
-        dilate[i] = w.g.dilation[i] - 1;
     OCT_TRY(oct_prim_new(p, s, &prim));
     oct_prim_md(p, s->in[0], &x);
     oct_prim_md(p, s->out[0], &y);
     oct_prim_add(prim, DNNL_ARG_SRC, OCT_PRIM_IN, 0, &x);
     oct_prim_add(prim, DNNL_ARG_DST, OCT_PRIM_OUT, 0, &y);
-    st = dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, w.alg, &x, &y, w.g.stride,
-                                           w.g.kernel, dilate, w.g.pad_begin, w.pad_r);
+    st = dnnl_pooling_v2_forward_desc_init(&desc, dnnl_forward_inference, w.alg, &x, &y, w.stride,
+                                           w.kernel, w.dilate, w.pad_l, w.pad_r);
     if (!st) st = dnnl_primitive_attr_create(&attr);
     if (!st) st = dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
     if (!st) st = dnnl_primitive_desc_create(&pd, &desc, attr, p->dnnl->engine, NULL);

@@ -12,14 +12,13 @@
 #ifndef OCT_GRAPH_GRAPH_H
 #define OCT_GRAPH_GRAPH_H
 
+#include <octet/graph.h>
+
 #include "base/map.h"
 #include "base/mem.h"
 #include "tensor/tensor.h"
 
 typedef struct oct_op oct_op;
-typedef struct oct_graph oct_graph;
-typedef struct oct_node oct_node;
-typedef struct oct_value oct_value;
 typedef struct oct_attr oct_attr;
 
 typedef enum oct_attr_kind {
@@ -133,7 +132,6 @@ struct oct_graph {
 
 oct_status oct_graph_new(oct_ctx *ctx, const char *name, oct_graph **out);
 oct_status oct_graph_new_sub(oct_graph *parent, const char *name, oct_graph **out);
-void oct_graph_free(oct_graph *g); /* root only; accepts NULL */
 
 /* A deep copy (weights are shared by reference). map[id], if not NULL, gets the new value. */
 oct_status oct_graph_clone(const oct_graph *g, oct_graph **out);

@@ -54,4 +54,12 @@ typedef struct oct_resample_table {
 oct_status oct_resample_table_make(oct_arena *arena, const oct_resample *r,
                                    const oct_resample_axis *axis, oct_resample_table *out);
 
+/*
+ * The tables of a Resize node whose operands but the first are constant, one for each axis of x;
+ * an axis that stays as it is has taps 0. False: operands at run time, extrapolation, or an axis
+ * other than the spatial ones changes.
+ */
+bool oct_resize_tables(const oct_node *n, const oct_type *x, oct_arena *arena,
+                       oct_resample_table out[OCT_MAX_RANK]);
+
 #endif

@@ -390,6 +390,26 @@ static oct_status upsample_ref(const oct_args *a)
     return run(a, &src, upsample_spec, 0);
 }
 
+bool oct_resize_tables(const oct_node *n, const oct_type *x, oct_arena *arena,
+                       oct_resample_table out[OCT_MAX_RANK])
+{
+    sources src = {oct_node_const(n, 1), oct_node_const(n, 2), oct_node_const(n, 3), false};
+    spec s;
+
+    for (int32_t i = 1; i < n->n_in; i++)
+        if (n->in[i] && !n->in[i]->data) return false;
+    if (!has_data(src.sizes)) src.sizes = NULL;
+    if (!has_data(src.scales)) src.scales = NULL;
+    if (!has_data(src.roi)) src.roi = NULL;
+    if (resize_spec(n, x, &src, &s) || s.how.coord == OCT_COORD_TF_CROP_AND_RESIZE) return false;
+    for (int32_t d = 0; d < x->rank; d++) {
+        out[d] = (oct_resample_table){0};
+        if (is_same(&s, d)) continue;
+        if (d < 2 || oct_resample_table_make(arena, &s.how, &s.axis[d], &out[d])) return false;
+    }
+    return true;
+}
+
 static const oct_attr_def resize_attrs[] = {
     [ANTIALIAS] = {"antialias", OCT_ATTR_INT, .def = {.i = 0}},
     [AXES] = {"axes", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resize of channels-last pictures: each pixel is a weighted sum of a few whole pixels. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "exec/kernel.h"
+#include "exec/simd/simd.h"
+#include "op/op.h"
+#include "op/resample.h"
+
+/* Rows and columns; the weights as floats. */
+typedef struct axis {
+    int64_t out, taps;
+    const int64_t *index;
+    const float *weight;
+} axis;
+
+typedef struct state {
+    const oct_simd *simd;
+    axis y, x;
+    int64_t batch, channels, in_h, in_w, in_pitch, out_pitch;
+} state;
+
+static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
+{
+    oct_resample_table tables[OCT_MAX_RANK];
+    const oct_type *x = s->n_in > 0 && s->in[0] >= 0 ? &p->slots[s->in[0]].type : NULL;
+
+    if (!s->node || s->node->op != &oct_op_resize || p->slots[s->in[0]].data) return false;
+    if (x->rank != 4 || x->dtype != OCT_DTYPE_F32 || oct_type_len(x) < 1) return false;
+    *layout = OCT_LAYOUT_CLAST;
+    return oct_resize_tables(s->node, x, p->arena, tables);
+}
+
+/* An axis that stays reads its own sample. */
+static oct_status fill_axis(oct_plan *p, const oct_resample_table *t, int64_t out, axis *a)
+{
+    const int64_t taps = t->taps ? t->taps : 1;
+    int64_t *index = oct_plan_alloc(p, (size_t)(out * taps), sizeof(*index));
+    float *weight = oct_plan_alloc(p, (size_t)(out * taps), sizeof(*weight));
+
+    if (!index || !weight) return OCT_ERR_MEMORY;
+    for (int64_t i = 0; i < out * taps; i++) {
+        index[i] = t->taps ? t->index[i] : i;
+        weight[i] = t->taps && t->weight ? (float)t->weight[i] : 1.0f;
+    }
+    *a = (axis){out, taps, index, weight};
+    return OCT_OK;
+}
+
+static oct_status make(oct_plan *p, oct_step *s)
+{
+    const oct_type *x = &p->slots[s->in[0]].type, *y = &p->slots[s->out[0]].type;
+    oct_resample_table tables[OCT_MAX_RANK];
+    state *st = oct_plan_alloc(p, 1, sizeof(*st));
+
+    if (!st) return OCT_ERR_MEMORY;
+    if (!oct_resize_tables(s->node, x, p->arena, tables))
+        return oct_node_fail(s->node, OCT_ERR_STATE, "has no tables");
+    *st = (state){.simd = oct_simd_get(),
+                  .batch = x->dim[0],
+                  .channels = x->dim[1],
+                  .in_h = x->dim[2],
+                  .in_w = x->dim[3],
+                  .in_pitch = oct_slot_pitch(p, s->in[0]),
+                  .out_pitch = oct_slot_pitch(p, s->out[0])};
+    OCT_TRY(fill_axis(p, &tables[2], y->dim[2], &st->y));
+    OCT_TRY(fill_axis(p, &tables[3], y->dim[3], &st->x));
+    s->state = st;
+    s->impl = st->simd->name;
+    return OCT_OK;
+}
+
+typedef struct job {
+    const state *st;
+    const float *x;
+    float *y;
+} job;
+
+static void one_pixel(const state *st, const float *image, int64_t row, int64_t col, float *y)
+{
+    const int64_t ty = st->y.taps, tx = st->x.taps;
+    const size_t size = (size_t)st->channels * sizeof(float);
+    bool first = true;
+
+    if (ty == 1 && tx == 1) {
+        memcpy(y, image + (st->y.index[row] * st->in_w + st->x.index[col]) * st->in_pitch, size);
+        return;
+    }
+    for (int64_t i = 0; i < ty; i++)
+        for (int64_t k = 0; k < tx; k++) {
+            const float w = st->y.weight[row * ty + i] * st->x.weight[col * tx + k];
+            const int64_t at = st->y.index[row * ty + i] * st->in_w + st->x.index[col * tx + k];
+
+            if (w == 0.0f && !(first && i == ty - 1 && k == tx - 1)) continue;
+            st->simd->axpy(w, image + at * st->in_pitch, y, st->channels, first);
+            first = false;
+        }
+}
+
+static void rows(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    const state *st = j->st;
+
+    for (int64_t i = begin; i < end; i++) {
+        const float *image = j->x + i / st->y.out * st->in_h * st->in_w * st->in_pitch;
+        float *y = j->y + i * st->x.out * st->out_pitch;
+
+        for (int64_t col = 0; col < st->x.out; col++)
+            one_pixel(st, image, i % st->y.out, col, y + col * st->out_pitch);
+    }
+}
+
+static oct_status run(const oct_bound *b)
+{
+    const state *st = b->step->state;
+    job j = {st, b->in[0], b->out[0]};
+    const int64_t grain = OCT_MAX(1, 16384 / OCT_MAX(1, st->x.out * st->channels));
+
+    oct_parallel_for(b->n_threads, st->batch * st->y.out, grain, rows, &j);
+    return OCT_OK;
+}
+
+const oct_kernel oct_kernel_resize = {
+    .name = "resize",
+    .flags = OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT,
+    .accepts = accepts,
+    .make = make,
+    .run = run,
+};

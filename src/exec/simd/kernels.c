@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inner loops; compiled once for each instruction set, see meson.build. */
+#include <math.h>
+
+#include "exec/simd/simd.h"
+#include "exec/simd/vec.h"
+
+/* --- activations --- */
+
+INLINE vf apply(oct_act_kind kind, vf x, vf a, vf b)
+{
+    const vf zero = {0};
+    vf t;
+
+    switch (kind) {
+    case OCT_ACT_RELU:
+        return vmax(x, zero);
+    case OCT_ACT_CLIP:
+        return vmin(vmax(x, a), b);
+    case OCT_ACT_LEAKY:
+        return select(x < zero, x * a, x);
+    case OCT_ACT_SWISH:
+        return x / (1.0f + vexp(-(x * a)));
+    case OCT_ACT_HARD_SWISH:
+        return x * vmin(vmax(x * (1.0f / 6.0f) + 0.5f, zero), splat(1.0f));
+    case OCT_ACT_SIGMOID:
+        return vsigmoid(x);
+    case OCT_ACT_HARD_SIGMOID:
+        return vmin(vmax(x * a + b, zero), splat(1.0f));
+    case OCT_ACT_TANH:
+        return vtanh(x);
+    case OCT_ACT_GELU:
+        return 0.5f * x * (1.0f + verf(x * 0.70710678f));
+    case OCT_ACT_GELU_TANH:
+        return x * vsigmoid(1.59576912f * (x + 0.044715f * x * x * x));
+    case OCT_ACT_ELU:
+        return select(x < zero, a * (vexp(x) - 1.0f), x);
+    case OCT_ACT_MISH: /* tanh(log(1 + e^x)) without the logarithm; x itself where e^x is large */
+        t = vexp(vmin(x, splat(30.0f)));
+        t = t * t + 2.0f * t;
+        return select(x > 30.0f, x, x * (t / (t + 2.0f)));
+    default:
+        return x;
+    }
+}
+
+INLINE void act_loop(oct_act_kind kind, const oct_act *act, const float *x, float *y, int64_t n)
+{
+    const vf a = splat(act->a), b = splat(act->b);
+    int64_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        store(y + i, apply(kind, load(x + i), a, b));
+    if (i < n) store_part(y + i, apply(kind, load_part(x + i, n - i), a, b), n - i);
+}
+
+static void act(const oct_act *act, const float *x, float *y, int64_t n)
+{
+    switch (act->kind) {
+#define CASE(kind)                                                                                 \
+    case kind:                                                                                     \
+        act_loop(kind, act, x, y, n);                                                              \
+        return
+        CASE(OCT_ACT_RELU);
+        CASE(OCT_ACT_CLIP);
+        CASE(OCT_ACT_LEAKY);
+        CASE(OCT_ACT_SWISH);
+        CASE(OCT_ACT_HARD_SWISH);
+        CASE(OCT_ACT_SIGMOID);
+        CASE(OCT_ACT_HARD_SIGMOID);
+        CASE(OCT_ACT_TANH);
+        CASE(OCT_ACT_GELU);
+        CASE(OCT_ACT_GELU_TANH);
+        CASE(OCT_ACT_ELU);
+        CASE(OCT_ACT_MISH);
+#undef CASE
+    default:
+        if (y != x) memcpy(y, x, (size_t)n * sizeof(float));
+    }
+}
+
+/* --- two operands --- */
+
+INLINE vf combine(oct_simd_op op, vf a, vf b)
+{
+    switch (op) {
+    case OCT_SIMD_ADD:
+        return a + b;
+    case OCT_SIMD_SUB:
+        return a - b;
+    case OCT_SIMD_MUL:
+        return a * b;
+    case OCT_SIMD_DIV:
+        return a / b;
+    case OCT_SIMD_MIN:
+        return vmin(a, b);
+    default:
+        return vmax(a, b);
+    }
+}
+
+INLINE void binary_loop(oct_simd_op op, const float *a, int sa, const float *b, int sb, float *y,
+                        int64_t n)
+{
+    const vf a0 = splat(a[0]), b0 = splat(b[0]);
+    int64_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        store(y + i, combine(op, sa ? load(a + i) : a0, sb ? load(b + i) : b0));
+    if (i < n)
+        store_part(
+            y + i,
+            combine(op, sa ? load_part(a + i, n - i) : a0, sb ? load_part(b + i, n - i) : b0),
+            n - i);
+}
+
+static void binary(oct_simd_op op, const float *a, int sa, const float *b, int sb, float *y,
+                   int64_t n)
+{
+    if (n < 1) return;
+    switch (op) {
+#define CASE(op)                                                                                   \
+    case op:                                                                                       \
+        if (sa && sb)                                                                              \
+            binary_loop(op, a, 1, b, 1, y, n);                                                     \
+        else if (sa)                                                                               \
+            binary_loop(op, a, 1, b, 0, y, n);                                                     \
+        else                                                                                       \
+            binary_loop(op, a, 0, b, sb, y, n);                                                    \
+        return
+        CASE(OCT_SIMD_ADD);
+        CASE(OCT_SIMD_SUB);
+        CASE(OCT_SIMD_MUL);
+        CASE(OCT_SIMD_DIV);
+        CASE(OCT_SIMD_MIN);
+        CASE(OCT_SIMD_MAX);
+#undef CASE
+    default:
+        return;
+    }
+}
+
+/* --- softmax --- */
+
+static float reduce_max(const float *x, int64_t n)
+{
+    vf m = splat(x[0]);
+    float best = x[0];
+    int64_t i = 0;
+
+    for (; i + VW <= n; i += VW)
+        m = vmax(m, load(x + i));
+    for (int k = 0; k < VW; k++)
+        best = m[k] > best ? m[k] : best;
+    for (; i < n; i++)
+        best = x[i] > best ? x[i] : best;
+    return best;
+}
+
+static void softmax_row(const float *x, float *y, int64_t n)
+{
+    const float top = reduce_max(x, n);
+    vf total = {0};
+    float sum = 0;
+    int64_t i = 0;
+
+    for (; i + VW <= n; i += VW) {
+        const vf e = vexp(load(x + i) - top);
+
+        store(y + i, e);
+        total += e;
+    }
+    for (int k = 0; k < VW; k++)
+        sum += total[k];
+    if (i < n) {
+        const vf e = vexp(load_part(x + i, n - i) - top);
+
+        store_part(y + i, e, n - i);
+        for (int64_t k = 0; k < n - i; k++)
+            sum += e[k];
+    }
+    binary_loop(OCT_SIMD_MUL, y, 1, &(float){1.0f / sum}, 0, y, n);
+}
+
+/* VW columns at a time; `n` of them are real. */
+INLINE void softmax_columns(const float *x, float *y, int64_t len, int64_t step, int64_t n)
+{
+    const int full = n == VW;
+    vf top = full ? load(x) : load_part(x, n), sum = {0};
+
+    for (int64_t k = 1; k < len; k++)
+        top = vmax(top, full ? load(x + k * step) : load_part(x + k * step, n));
+    for (int64_t k = 0; k < len; k++) {
+        const vf e = vexp((full ? load(x + k * step) : load_part(x + k * step, n)) - top);
+
+        sum += e;
+        if (full)
+            store(y + k * step, e);
+        else
+            store_part(y + k * step, e, n);
+    }
+    sum = 1.0f / sum;
+    for (int64_t k = 0; k < len; k++) {
+        if (full)
+            store(y + k * step, load(y + k * step) * sum);
+        else
+            store_part(y + k * step, load_part(y + k * step, n) * sum, n);
+    }
+}
+
+static void softmax(const float *x, float *y, int64_t len, int64_t step, int64_t inner)
+{
+    int64_t i = 0;
+
+    if (inner == 1 && step == 1) {
+        softmax_row(x, y, len);
+        return;
+    }
+    for (; i + VW <= inner; i += VW)
+        softmax_columns(x + i, y + i, len, step, VW);
+    if (i < inner) softmax_columns(x + i, y + i, len, step, inner - i);
+}
+
+static void axpy(float w, const float *x, float *y, int64_t n, bool first)
+{
+    int64_t i = 0;
+
+    if (first) {
+        binary_loop(OCT_SIMD_MUL, x, 1, &w, 0, y, n);
+        return;
+    }
+    for (; i + VW <= n; i += VW)
+        store(y + i, load(y + i) + load(x + i) * w);
+    for (; i < n; i++)
+        y[i] += w * x[i];
+}
+
+const oct_simd OCT_SIMD_NAME = {
+    .name = OCT_SIMD_TEXT,
+    .width = VW,
+    .act = act,
+    .binary = binary,
+    .softmax = softmax,
+    .axpy = axpy,
+};

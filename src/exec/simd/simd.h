@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inner loops in f32, compiled once for each instruction set from the same source; the CPU at
+ * hand decides which set a plan uses. Each has a plain twin that tests compare it with.
+ */
+#ifndef OCT_EXEC_SIMD_SIMD_H
+#define OCT_EXEC_SIMD_SIMD_H
+
+#include "exec/act.h"
+
+typedef enum oct_simd_op {
+    OCT_SIMD_ADD,
+    OCT_SIMD_SUB,
+    OCT_SIMD_MUL,
+    OCT_SIMD_DIV,
+    OCT_SIMD_MIN,
+    OCT_SIMD_MAX,
+    OCT_SIMD_OP_COUNT
+} oct_simd_op;
+
+typedef struct oct_simd {
+    const char *name;
+    int width; /* f32 lanes of a vector */
+
+    /* y[i] = act(x[i]); y may be x. */
+    void (*act)(const oct_act *act, const float *x, float *y, int64_t n);
+
+    /* y[i] = a[i * sa] op b[i * sb], strides 0 or 1; y may be a or b. */
+    void (*binary)(oct_simd_op op, const float *a, int sa, const float *b, int sb, float *y,
+                   int64_t n);
+
+    /* softmax over `len` rows of `inner` contiguous columns: x[k * step + i]. */
+    void (*softmax)(const float *x, float *y, int64_t len, int64_t step, int64_t inner);
+
+    /* y[i] += w * x[i] (first: =); the sum loops of resizing and pooling. */
+    void (*axpy)(float w, const float *x, float *y, int64_t n, bool first);
+} oct_simd;
+
+/* The best the CPU has, at most what ONEDNN_MAX_CPU_ISA allows. */
+const oct_simd *oct_simd_get(void);
+
+/* All that were compiled in and that this CPU can run, best first; NULL beyond the end. */
+const oct_simd *oct_simd_at(int i);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors of VW floats as the compiler's own vector type, and the mathematics on them. */
+#ifndef OCT_EXEC_SIMD_VEC_H
+#define OCT_EXEC_SIMD_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define VW OCT_SIMD_WIDTH
+
+typedef float vf __attribute__((vector_size(VW * 4)));
+typedef int32_t vi __attribute__((vector_size(VW * 4)));
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE vf load(const float *p)
+{
+    vf v;
+
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+INLINE void store(float *p, vf v)
+{
+    memcpy(p, &v, sizeof(v));
+}
+
+/* The first n (< VW) floats; the others are zero. */
+INLINE vf load_part(const float *p, int64_t n)
+{
+    vf v = {0};
+
+    memcpy(&v, p, (size_t)n * sizeof(float));
+    return v;
+}
+
+INLINE void store_part(float *p, vf v, int64_t n)
+{
+    memcpy(p, &v, (size_t)n * sizeof(float));
+}
+
+INLINE vf splat(float x)
+{
+    return x - (vf){0};
+}
+
+INLINE vf select(vi mask, vf a, vf b)
+{
+    vi x, y;
+
+    memcpy(&x, &a, sizeof(x));
+    memcpy(&y, &b, sizeof(y));
+    x = (x & mask) | (y & ~mask);
+    memcpy(&a, &x, sizeof(a));
+    return a;
+}
+
+INLINE vf vmax(vf a, vf b)
+{
+    return select(a > b, a, b);
+}
+
+INLINE vf vmin(vf a, vf b)
+{
+    return select(a < b, a, b);
+}
+
+/* e^x to about 1 unit in the last place; 0 below -87.3, saturated above 88.3. */
+INLINE vf vexp(vf x)
+{
+    const vf magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
+    vf n, r, p;
+    vi e;
+
+    x = vmin(vmax(x, splat(-87.3f)), splat(88.3f));
+    n = (x * 1.44269504f + magic) - magic;
+    r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r + 1.0f;
+    e = (__builtin_convertvector(n, vi) + 127) << 23;
+    memcpy(&n, &e, sizeof(n));
+    return p * n;
+}
+
+INLINE vf vsigmoid(vf x)
+{
+    return 1.0f / (1.0f + vexp(-x));
+}
+
+INLINE vf vtanh(vf x)
+{
+    return 2.0f * vsigmoid(2.0f * x) - 1.0f;
+}
+
+/* Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7. */
+INLINE vf verf(vf x)
+{
+    const vi negative = x < 0.0f;
+    const vf a = select(negative, -x, x), t = 1.0f / (a * 0.3275911f + 1.0f);
+    vf p = t * 1.061405429f - 1.453152027f;
+
+    p = p * t + 1.421413741f;
+    p = p * t - 0.284496736f;
+    p = p * t + 0.254829592f;
+    p = 1.0f - p * t * vexp(-a * a);
+    return select(negative, -p, p);
+}
+
+#endif

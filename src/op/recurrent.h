@@ -50,13 +50,19 @@ bool oct_rnn_act_find(const char *name, oct_rnn_act *out);
 /* to[0..n) = m[n x k] * v (+ what is there, if add). */
 void oct_rnn_product(int64_t n, int64_t k, const double *m, const double *v, double *to, bool add);
 
-/* Activation i of a direction on x, which is clipped first. */
-static inline double oct_rnn_apply(const oct_rnn *r, int dir, int i, double x)
+/* Activation i of a direction. */
+static inline double oct_rnn_activate(const oct_rnn *r, int dir, int i, double x)
 {
     const oct_rnn_act *f = &r->act[dir][i];
 
-    if (r->clip > 0) x = x > r->clip ? r->clip : x < -r->clip ? -r->clip : x;
     return f->fn(x, f->alpha, f->beta);
+}
+
+/* The same on a gate, which is clipped first. */
+static inline double oct_rnn_apply(const oct_rnn *r, int dir, int i, double x)
+{
+    if (r->clip > 0) x = x > r->clip ? r->clip : x < -r->clip ? -r->clip : x;
+    return oct_rnn_activate(r, dir, i, x);
 }
 
 #endif

@@ -158,7 +158,7 @@ static void lstm_cell(const oct_rnn *r, int dir, const double *x, double *h, dou
 
         c[i] = forget * c[i] + in * cell;
         h[i] = oct_rnn_apply(r, dir, 0, gates[n + i] + peephole(r, dir, 1, i, c[i])) *
-               oct_rnn_apply(r, dir, 2, c[i]);
+               oct_rnn_activate(r, dir, 2, c[i]);
     }
 }
 

@@ -22,7 +22,7 @@ static int min2(int a, int b)
 static int distance(const char *a, const char *b, bool inside)
 {
     const int n = (int)strnlen(a, MAX_LEN), m = (int)strnlen(b, MAX_LEN);
-    int row[3][MAX_LEN + 1];
+    int row[3][MAX_LEN + 1] = {{0}};
     int best;
 
     for (int j = 0; j <= m; j++)

@@ -3,8 +3,8 @@
 #include "cli/program.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <pty.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +124,25 @@ int octet_on_terminal(place *p, const char *words, int columns)
     p->last.out = text;
     p->last.status = exit_status(status);
     return p->last.status;
+}
+
+int octet_interrupted(place *p, const char *words, int after_ms, int sig)
+{
+    char command[8192];
+    int status = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        snprintf(command, sizeof(command), "cd '%s' && exec '%s' %s >/dev/null 2>&1", p->dir,
+                 p->program, words);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    usleep((useconds_t)after_ms * 1000);
+    kill(pid, sig);
+    waitpid(pid, &status, 0);
+    return exit_status(status);
 }
 
 static json_t *parse(const char *text)

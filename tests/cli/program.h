@@ -32,6 +32,9 @@ int octet(place *p, const char *words);
 /* The same with stdout and stderr on a terminal this wide; both are in last.out. */
 int octet_on_terminal(place *p, const char *words, int columns);
 
+/* The same into the void, and sends `sig` after so many milliseconds. */
+int octet_interrupted(place *p, const char *words, int after_ms, int sig);
+
 /* Parses what was printed to stdout, which must be JSON and nothing else. To be freed. */
 json_t *printed_json(place *p);
 json_t *file_json(place *p, const char *name);

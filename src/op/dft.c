@@ -84,7 +84,9 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(resolve(a->node, t, oct_read_int(oct_args_in(a, AXIS), -2),
                     oct_read_int(oct_args_in(a, DFT_LENGTH), -1), &p));
     if (oct_tensor_length(y) == 0) return OCT_OK;
-    OCT_TRY(oct_fft_init(&f, a, p.length, oct_int(a->node, INVERSE) != 0, t->dtype));
+    /* As the standard's reference: complex numbers in their own precision, real ones in double. */
+    OCT_TRY(oct_fft_init(&f, a, p.length, oct_int(a->node, INVERSE) != 0,
+                         p.parts == 2 && t->dtype != OCT_DTYPE_F64));
     if (!(line = oct_args_scratch(a, (size_t)p.length, sizeof(*line)))) return OCT_ERR_MEMORY;
     outer = oct_type_span(t, 0, p.axis);
     inner = oct_type_span(t, p.axis + 1, t->rank - 1);

@@ -25,7 +25,10 @@ static oct_complex root(int64_t k, int64_t n)
 /* A sum or product of two floats, computed in double and rounded here, is the float one. */
 static double rounded(const oct_fft *f, double x)
 {
-    return f->single ? (double)(float)x : x;
+    /* Not a plain cast: gcc 12 drops a pair of casts to float and back when it vectorises. */
+    const volatile float y = (float)x;
+
+    return f->single ? (double)y : x;
 }
 
 static oct_complex plus(const oct_fft *f, oct_complex x, oct_complex y)
@@ -92,13 +95,13 @@ static oct_status init_chirp(oct_fft *f, const oct_args *a)
     return OCT_OK;
 }
 
-oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse, oct_dtype dtype)
+oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse, bool single)
 {
     *f = (oct_fft){.n = n, .m = n, .inverse = inverse};
     if (n < 1 || n > MAX_LENGTH)
         return oct_node_fail(a->node, OCT_ERR_UNSUPPORTED, "cannot transform %lld elements",
                              (long long)n);
-    f->single = dtype != OCT_DTYPE_F64 && has_small_factors(n);
+    f->single = single && has_small_factors(n);
     if (!has_small_factors(n))
         for (f->m = 1; f->m < 2 * n - 1;)
             f->m *= 2;

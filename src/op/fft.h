@@ -21,8 +21,8 @@ typedef struct oct_fft {
     oct_complex *kernel, *signal; /* m each, with the chirp */
 } oct_fft;
 
-/* Memory is scratch of the call. `dtype`: whose precision steps have; not narrower than float. */
-oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse, oct_dtype dtype);
+/* Memory is scratch of the call. `single`: compute in float if the length has small factors. */
+oct_status oct_fft_init(oct_fft *f, const oct_args *a, int64_t n, bool inverse, bool single);
 
 /* In place; the inverse is divided by n. */
 void oct_fft_run(const oct_fft *f, oct_complex *x);

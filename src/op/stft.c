@@ -85,7 +85,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(oct_args_check(a));
     OCT_TRY(oct_work_in_f64(a, SIGNAL, &x));
     OCT_TRY(oct_work_in_f64(a, WINDOW, &window));
-    OCT_TRY(oct_fft_init(&f, a, length, false, t->dtype));
+    OCT_TRY(oct_fft_init(&f, a, length, false, false));
     if (!(line = oct_args_scratch(a, (size_t)length, sizeof(*line)))) return OCT_ERR_MEMORY;
     for (int64_t i = 0; i < t->dim[0] * frames; i++) {
         const double *from = x + (i / frames * t->dim[1] + i % frames * step) * parts;

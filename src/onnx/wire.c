@@ -166,23 +166,18 @@ static bool count_doubles(pb_istream_t *s, const pb_field_t *f, void **arg)
     return count_fixed(s, *arg, 8);
 }
 
-static bool store_floats(pb_istream_t *s, const pb_field_t *f, void **arg)
+/* Numbers of fixed size lie in a file as they do in memory: little-endian. */
+static bool store_fixed(pb_istream_t *s, const pb_field_t *f, void **arg)
 {
-    float **to = ((const sink *)*arg)->out;
+    const sink *k = *arg;
+    const size_t size = s->bytes_left;
+    pb_byte_t *to;
 
     (void)f;
-    while (s->bytes_left)
-        if (!pb_decode_fixed32(s, (*to)++)) return false;
-    return true;
-}
-
-static bool store_doubles(pb_istream_t *s, const pb_field_t *f, void **arg)
-{
-    double **to = ((const sink *)*arg)->out;
-
-    (void)f;
-    while (s->bytes_left)
-        if (!pb_decode_fixed64(s, (*to)++)) return false;
+    memcpy(&to, k->out, sizeof(to)); /* a pointer to float or double */
+    if (!pb_read(s, to, size)) return false;
+    to += size;
+    memcpy(k->out, &to, sizeof(to));
     return true;
 }
 
@@ -346,7 +341,7 @@ oct_status oct_wire_tensor(oct_wire *w, oct_span bytes, oct_pb_tensor *out)
 oct_status oct_wire_tensor_numbers(oct_wire *w, oct_span bytes, const oct_wire_numbers *to)
 {
     static const rule all[] = {
-        NUMBERS_RULE(store_floats, float_data, f),     NUMBERS_RULE(store_doubles, double_data, d),
+        NUMBERS_RULE(store_fixed, float_data, f),      NUMBERS_RULE(store_fixed, double_data, d),
         NUMBERS_RULE(store_varints, int32_data, i32),  NUMBERS_RULE(store_varints, int64_data, i64),
         NUMBERS_RULE(store_varints, uint64_data, u64),
     };

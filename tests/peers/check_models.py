@@ -4,10 +4,12 @@
 usage: check_models.py OCTET [NAME...]
 
 Float networks: within 2e-4 of the output's largest magnitude. Quantized ones: within 2 steps of
-the output's quantization, of ONNX Runtime with or without its optimiser. Where ONNX Runtime moves
-further than that itself (optimised against not, or when the input changes by one part in a
-million, because a code that was near a tie flips and the flip spreads), that is the bound; the
-line shows it. One line for each network, then `N passed, N failed, N skipped`.
+the output's quantization, of ONNX Runtime with or without its optimiser. A code that is near a tie
+may flip, and in a deep network one flip spreads until the output has moved by many steps; so where
+ONNX Runtime moves further than 2 steps itself, that (and half as much again, for it is only a
+sample) is the bound, and the line shows it: optimised against not, the input scaled by 1 + 1e-6,
+one pixel changed by one grey level.
+One line for each network, then `N passed, N failed, N skipped`.
 """
 
 import sys
@@ -87,7 +89,14 @@ def compare(network, steps, names, got, wanted):
 
 
 def nudged(inputs):
-    return {name: a * a.dtype.type(1 + 1e-6) for name, a in inputs.items()}
+    """The same picture, as good as: scaled by next to nothing, or one grey level off in one pixel."""
+    (name, a), = inputs.items()
+    for factor in (1 + 1e-6, 1 - 1e-6):
+        yield {name: a * a.dtype.type(factor)}
+    for place in (0.3, 0.5, 0.7):
+        b = a.copy()
+        b[0, 1, int(place * a.shape[2]), int(place * a.shape[3])] += np.ptp(a) / 255
+        yield {name: b}
 
 
 def check(octet, network, folder):
@@ -104,11 +113,11 @@ def check(octet, network, folder):
         if network.quantized:
             literal = plain.run(None, inputs)
             error = min(error, compare(network, steps, names, got, literal))
-            own = max(own, compare(network, steps, names, wanted, literal),
-                      compare(network, steps, names, plain.run(None, nudged(inputs)), literal))
+            others = [wanted] + [plain.run(None, i) for i in nudged(inputs)]
+            own = max([own] + [compare(network, steps, names, o, literal) for o in others])
         worst = max(worst, error)
     if network.quantized:
-        return worst <= max(STEPS_TOLERANCE, own), (
+        return worst <= max(STEPS_TOLERANCE, 1.5 * own), (
             f"{worst:9.3f} steps    (at most {STEPS_TOLERANCE:g}; "
             f"ONNX Runtime against itself: {own:.3f})")
     return worst <= FLOAT_TOLERANCE, f"{worst:9.2e} relative (at most {FLOAT_TOLERANCE:g})"

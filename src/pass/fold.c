@@ -14,7 +14,7 @@
 #define MAX_OUT_BYTES (1 << 20)
 
 #define MAX_GROWTH     (16ll << 20) /* of all results of one run together */
-#define MAX_WORK       (1ll << 25)  /* plus a few operations for each constant element */
+#define MAX_WORK       (1ll << 24)  /* plus some operations for each byte of constants */
 #define MAX_DATA_SHAPE 65536 /* operand elements, where the result's size is not known before */
 
 oct_fold_budget oct_fold_budget_for(const oct_graph *g)

@@ -323,6 +323,52 @@ static void open_batch_sizes_leave_shapes_constant(void **state)
     oct_graph_free(g);
 }
 
+/* Shape arithmetic of several kinds, none of it on the open dimension. */
+static void shape_arithmetic_is_computed(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){-1, 6, 4, 8});
+    oct_value *c = constant(f, 3, (int64_t[]){2, 3, 4}, 0, 1), *shape = UN(shape, x), *half, *v;
+    oct_node *cast, *concat;
+    oct_graph *g;
+
+    v = emit(f, &oct_op_slice, shape, INTS(f, -3), INTS(f, 100)); /* 6, 4, 8 */
+    half = BIN(div, v, INTS(f, 2));                               /* 3, 2, 4 */
+    half = BIN(sub, BIN(add, half, UN(shape, c)), UN(shape, c));
+    cast = node(f, &oct_op_cast, &half, 1);
+    assert_ok(f->ctx, oct_node_set_int(cast, "to", OCT_DTYPE_I32));
+    half = infer(f, cast);
+    cast = node(f, &oct_op_cast, &half, 1);
+    assert_ok(f->ctx, oct_node_set_int(cast, "to", OCT_DTYPE_I64));
+    half = infer(f, cast);
+    v = BIN(unsqueeze, BIN(squeeze, BIN(unsqueeze, UN(size, c), INTS(f, 0)), INTS(f, 0)),
+            INTS(f, 0));
+    concat =
+        node(f, &oct_op_concat, (oct_value *[]){INTS(f, -1), half, BIN(div, v, INTS(f, 3))}, 3);
+    assert_ok(f->ctx, oct_node_set_int(concat, "axis", 0));
+    output(f, BIN(reshape, x, infer(f, concat))); /* -1, 3, 2, 4, 8 */
+    g = hold_to_promises(f, "shape arithmetic");
+    assert_int_equal(g->n_nodes, 1);
+    oct_graph_free(g);
+}
+
+static void what_nobody_needs_is_dropped(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = image(f, 2, 3), *unused = vec(f, 3, 0, 1);
+    oct_graph *g;
+    int n_changed = 0;
+
+    BIN(add, UN(neg, UN(neg, x)), vec(f, 3, 0, 1));
+    output(f, UN(relu, x));
+    g = hold_to_promises(f, "dead");
+    assert_int_equal(g->n_nodes, 1);
+    oct_graph_free(g);
+    assert_ok(f->ctx, oct_pass_run(&oct_pass_drop_dead, f->g, &n_changed));
+    assert_int_equal(n_changed, 5);
+    assert_null(oct_graph_find_value(f->g, unused->name));
+}
+
 /* --- what does nothing --- */
 
 static void copies_are_dropped(void **state)
@@ -503,6 +549,38 @@ static void if_with_a_constant_condition_is_inlined(void **state)
     assert_int_equal(g->n_nodes, 2);
     assert_int_equal(count(g, &oct_op_relu), 1);
     assert_string_equal(g->outputs[0]->name, name);
+    oct_graph_free(g);
+}
+
+/* Branches that return a constant, a value twice, a value from around them; a false condition. */
+static void branches_may_return_anything(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = image(f, 3, 4), *y = UN(neg, x), *cond = BIN(less, num(f, 2), num(f, 1)), *v;
+    oct_graph *bodies[2] = {NULL}, *g;
+    oct_builder b = {0};
+    oct_node *n;
+
+    for (int i = 0; i < 2; i++) {
+        assert_ok(f->ctx, oct_graph_new_sub(f->g, i ? "else" : "then", &bodies[i]));
+        b.g = bodies[i];
+        v = oct_emit(&b, i ? &oct_op_tanh : &oct_op_relu, y, NULL, NULL);
+        assert_ok(f->ctx, oct_graph_add_output(bodies[i], v));
+        assert_ok(f->ctx, oct_graph_add_output(bodies[i], v));
+        assert_ok(f->ctx, oct_graph_add_output(bodies[i], oct_scalar(&b, 3)));
+        assert_ok(f->ctx, b.status);
+    }
+    n = oct_emit_node(&f->b, &oct_op_if, &cond, 1, 3);
+    assert_ok(f->ctx, oct_node_set_attr(n, "then_branch",
+                                        &(oct_attr){.kind = OCT_ATTR_GRAPH, .g = bodies[0]}));
+    assert_ok(f->ctx, oct_node_set_attr(n, "else_branch",
+                                        &(oct_attr){.kind = OCT_ATTR_GRAPH, .g = bodies[1]}));
+    infer(f, n);
+    for (int i = 0; i < 3; i++)
+        output(f, n->out[i]);
+    g = hold_to_promises(f, "if with odd branches");
+    assert_int_equal(count(g, &oct_op_if), 0);
+    assert_int_equal(count(g, &oct_op_tanh), 1);
     oct_graph_free(g);
 }
 
@@ -769,6 +847,29 @@ static void activations_are_recognised_for_plans(void **state)
     oct_graph_free(g);
 }
 
+static void gelu_has_many_forms(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = image(f, 3, 4), *y = x, *t;
+    oct_graph *g;
+
+    t = BIN(add, BIN(mul, BIN(mul, y, y), num(f, 0.044715f)), num(f, 1));
+    t = UN(tanh, BIN(mul, BIN(mul, num(f, 0.79788456f), y), t));
+    y = BIN(mul, y, BIN(mul, num(f, 0.5f), BIN(add, t, num(f, 1))));
+    t = BIN(mul, BIN(mul, BIN(mul, y, y), y), num(f, 0.044715f));
+    t = UN(tanh, BIN(mul, BIN(add, t, y), num(f, 0.79788456f)));
+    y = BIN(div, BIN(mul, y, BIN(sub, t, num(f, -1))), num(f, 2));
+    output(f, y);
+    x = UN(neg, x);
+    t = BIN(mul, BIN(mul, BIN(mul, x, x), x), num(f, 0.05f)); /* another function */
+    t = UN(tanh, BIN(mul, BIN(add, t, x), num(f, 0.79788456f)));
+    output(f, BIN(div, BIN(mul, x, BIN(add, t, num(f, 1))), num(f, 2)));
+    g = hold_to_promises(f, "gelu");
+    assert_int_equal(count(g, &oct_op_gelu), 2);
+    assert_int_equal(count(g, &oct_op_tanh), 1);
+    oct_graph_free(g);
+}
+
 static void new_operators_do_not_go_into_old_files(void **state)
 {
     fixture *f = *state;
@@ -876,6 +977,59 @@ static void long_chains_are_quick(void **state)
     assert_ok(f->ctx, oct_graph_verify(f->g));
 }
 
+/* An allocator that fails once, after `left` calls. */
+typedef struct failing {
+    int64_t left;
+} failing;
+
+static void *failing_alloc(void *user, size_t size)
+{
+    failing *a = user;
+    void *p = NULL;
+
+    if (a->left-- == 0) return NULL;
+    return posix_memalign(&p, 64, size ? size : 1) ? NULL : p;
+}
+
+static void failing_free(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+/* Runs out of memory at each point in turn (every point costs too much time): an error, no leak. */
+static void no_memory_is_an_error(void **state)
+{
+    fixture *f = *state;
+    failing memory = {.left = -1};
+    const oct_allocator allocator = {failing_alloc, failing_free, &memory};
+    oct_status st = OCT_ERR_MEMORY;
+
+    for (int64_t k = 0; st; k += 1 + k / 16) {
+        fixture own = {.ctx = oct_ctx_new(&allocator)};
+        oct_value *v;
+
+        assert_non_null(own.ctx);
+        assert_ok(own.ctx, oct_graph_new(own.ctx, "test", &own.g));
+        own.b.g = own.g;
+        v = qarepvgg(&own, qarepvgg(&own, image(&own, 4, 3), 4, 1), 4, 1);
+        v = oct_emit(&own.b, &oct_op_mul, v, oct_emit(&own.b, &oct_op_sigmoid, v, NULL, NULL),
+                     NULL);
+        v = oct_emit(&own.b, &oct_op_reshape, v, oct_ints(&own.b, (int64_t[]){2, -1}, 2), NULL);
+        output(&own, v);
+        memory.left = k;
+        st = oct_pipeline_run(own.g, "execute", NULL, NULL);
+        if (memory.left >= 0) assert_int_equal(st, OCT_OK); /* it was never short */
+        if (st) assert_int_equal(st, OCT_ERR_MEMORY);
+        memory.left = -1;
+        oct_graph_free(own.g);
+        assert_int_equal(atomic_load(&own.ctx->mem_used), 0);
+        oct_ctx_free(own.ctx);
+        if (k > 100000) fail_msg("%s: never enough memory", "execute");
+    }
+    (void)f;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -886,6 +1040,8 @@ int main(void)
         TEST(random_numbers_stay),
         TEST(quantized_weights_stay_in_files),
         TEST(open_batch_sizes_leave_shapes_constant),
+        TEST(shape_arithmetic_is_computed),
+        TEST(what_nobody_needs_is_dropped),
         TEST(copies_are_dropped),
         TEST(copies_that_change_the_shape_stay),
         TEST(inputs_that_are_outputs_stay),
@@ -895,6 +1051,7 @@ int main(void)
         TEST(chains_of_slices_become_one),
         TEST(equal_nodes_become_one),
         TEST(if_with_a_constant_condition_is_inlined),
+        TEST(branches_may_return_anything),
         TEST(scales_go_into_convolutions),
         TEST(shared_weights_are_copied),
         TEST(values_read_twice_are_not_fused),
@@ -907,12 +1064,14 @@ int main(void)
         TEST(repvgg_sums_of_any_form_are_merged),
         TEST(branches_that_do_not_fit_stay),
         TEST(activations_are_recognised_for_plans),
+        TEST(gelu_has_many_forms),
         TEST(new_operators_do_not_go_into_old_files),
         TEST(normalisations_are_recognised),
         TEST(unknown_passes_are_refused),
         TEST(only_and_skip_choose),
         TEST(the_table_can_be_read),
         TEST(long_chains_are_quick),
+        TEST(no_memory_is_an_error),
     };
 
     oct_rng_init(&rng, 1);

@@ -8,7 +8,7 @@
 #include "op/op.h"
 
 #define OCT_ONNX_MAX_DEPTH   32        /* of subgraphs and of functions inside each other */
-#define OCT_ONNX_MAX_INLINED (1 << 20) /* nodes that inlining functions may make */
+#define OCT_ONNX_MAX_INLINED (1 << 18) /* nodes that inlining functions may make */
 
 typedef struct oct_opsets {
     oct_opset *v;

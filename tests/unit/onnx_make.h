@@ -18,7 +18,10 @@ typedef struct pb {
 
 static inline void pb_raw(pb *m, const void *p, size_t n)
 {
-    if (m->n + n > sizeof(m->b)) fail_msg("test message too long");
+    if (n > sizeof(m->b) || m->n > sizeof(m->b) - n) {
+        fail_msg("test message too long");
+        return;
+    }
     if (n) memcpy(m->b + m->n, p, n);
     m->n += n;
 }

@@ -257,6 +257,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) goto done;
     if ((st = check_filter(c, g, re, a->filter))) goto done;
     if (a->graph) {
+        c->model = a->graph;
         cli_hold_interrupts();
         st = oct_graph_draw(g, a->graph);
         cli_release_interrupts();

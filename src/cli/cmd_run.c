@@ -180,6 +180,7 @@ static oct_status write_value(job *j, const char *name, const oct_tensor *t)
 {
     char *path = result_path(j, name);
     cli_json *e = cli_json_object(), *dims = cli_json_array();
+    oct_status st;
 
     for (int32_t i = 0; i < oct_tensor_rank(t); i++)
         cli_json_int(dims, NULL, oct_tensor_dims(t)[i]);
@@ -191,7 +192,12 @@ static oct_status write_value(job *j, const char *name, const oct_tensor *t)
 
     j->paths = cli_realloc(j->paths, (size_t)j->n_paths + 1, sizeof(char *));
     j->paths[j->n_paths++] = path;
-    if (!j->c->opt.json && !j->c->opt.quiet) {
+    cli_hold_interrupts();
+    st = oct_tensor_save_npy(j->c->ctx, t, path);
+    cli_release_interrupts();
+    if (st) {
+        j->c->model = NULL; /* what failed is about the result's file */
+    } else if (!j->c->opt.json && !j->c->opt.quiet) {
         char shape[CLI_SHAPE_SIZE], line[1024];
 
         (void)snprintf(line, sizeof(line), "%s  %s %s", path, oct_dtype_name(oct_tensor_dtype(t)),
@@ -199,7 +205,7 @@ static oct_status write_value(job *j, const char *name, const oct_tensor *t)
         cli_text_clean(line);
         (void)puts(line);
     }
-    return oct_tensor_save_npy(j->c->ctx, t, path);
+    return st;
 }
 
 static bool is_output(const oct_graph *g, const char *name)

@@ -192,6 +192,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     cli_totals_init(&before, g);
     if ((st = oct_graph_simplify(g, &o))) goto done;
     cli_totals_init(&after, g);
+    c->model = files[1];
     cli_hold_interrupts();
     st = oct_onnx_save(g, files[1], NULL);
     cli_release_interrupts();

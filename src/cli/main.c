@@ -83,6 +83,16 @@ static int report(cli *c, oct_status st)
     return EXIT_USAGE;
 }
 
+static void set_threads(const cli *c)
+{
+    const int32_t cores = oct_ctx_threads(c->ctx);
+
+    if (c->opt.threads > cores)
+        cli_note(c, "note: %lld threads share %d core%s and will wait for each other",
+                 (long long)c->opt.threads, (int)cores, cores == 1 ? "" : "s");
+    oct_ctx_set_threads(c->ctx, (int32_t)(c->opt.threads > INT32_MAX ? INT32_MAX : c->opt.threads));
+}
+
 static int run_command(const cli_command *cmd, int argc, char **argv)
 {
     cli c = {.ctx = oct_ctx_new(NULL)};
@@ -104,8 +114,7 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         c.hint_help = false;
         oct_ctx_set_log(c.ctx, log_line, &c);
         oct_ctx_set_progress(c.ctx, cli_progress, &c);
-        oct_ctx_set_threads(c.ctx,
-                            (int32_t)(c.opt.threads > INT32_MAX ? INT32_MAX : c.opt.threads));
+        set_threads(&c);
         st = cmd->run(&c, args, files);
     }
     exit_status = report(&c, st);

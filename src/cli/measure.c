@@ -58,7 +58,12 @@ oct_status cli_session_open(cli *c, const char *path, const cli_session_options 
     oct_plan_options_init(&po);
     po.n_threads = s.n_threads;
     if ((st = cli_model_load(c, path, o->shapes, &g))) goto done;
-    if ((st = bind_batch(g, o->batch))) goto done;
+    if ((st = bind_batch(g, o->batch))) {
+        st = cli_fail(c, st,
+                      "%s: %s; this model works with its own batch size only, leave --batch out",
+                      path, oct_ctx_error(c->ctx));
+        goto done;
+    }
     s.load_ms = (double)(cli_time_ns() - start) * 1e-6;
     warn_open_dims(c, g);
     s.input_types = cli_alloc((size_t)oct_graph_n_inputs(g), sizeof(*s.input_types));

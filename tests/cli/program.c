@@ -283,6 +283,23 @@ void make_two(place *p)
     assert_int_equal(teardown(&state), 0);
 }
 
+void make_odd(place *p)
+{
+    static const char *const names[] = {"a/b", "a:b", "\x1b[31m\ny"};
+    void *state = NULL;
+    fixture *f;
+    oct_value *v;
+
+    assert_int_equal(setup(&state), 0);
+    f = state;
+    v = graph_input(f, "x", OCT_DTYPE_F32, 1, (int64_t[]){2});
+    for (size_t i = 0; i < OCT_COUNT(names); i++)
+        v = node(f, &oct_op_relu, "", names[i], &v, 1);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, v));
+    save(p, f, "odd.onnx");
+    assert_int_equal(teardown(&state), 0);
+}
+
 void make_npy(place *p, const char *name, oct_dtype dtype, int32_t rank, const int64_t *dims)
 {
     const oct_type type = oct_type_make(dtype, rank, dims);

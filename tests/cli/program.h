@@ -55,6 +55,9 @@ void make_net(place *p);
 /* two.onnx: a, b [n,4] -> Add -> sum */
 void make_two(place *p);
 
+/* odd.onnx: x [2] -> Relu -> "a/b" -> Relu -> "a:b" -> Relu -> "\x1b[31m\ny", an output */
+void make_odd(place *p);
+
 /* Writes a .npy file of ones. */
 void make_npy(place *p, const char *name, oct_dtype dtype, int32_t rank, const int64_t *dims);
 

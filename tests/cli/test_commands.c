@@ -199,6 +199,27 @@ static void run_says_what_is_wrong_with_inputs(void **state)
     must_contain(p->last.err, "octet: bad.npy: ");
 }
 
+static void odd_names_do_no_harm(void **state)
+{
+    place *p = *state;
+
+    make_odd(p);
+    make_npy(p, "x.npy", OCT_DTYPE_F32, 1, (int64_t[]){2});
+    assert_int_equal(octet(p, "inspect odd.onnx"), 0);
+    assert_null(strchr(p->last.out, '\x1b'));
+    must_contain(p->last.out, "?[31m?y");
+    assert_int_equal(octet(p, "inspect odd.onnx --json"), 0);
+    json_decref(printed_json(p));
+    assert_int_equal(octet(p, "inspect odd.onnx --quiet --graph odd.svg"), 0);
+    assert_int_equal(octet(p, "run odd.onnx --input x.npy --out r --dump ."), 0);
+    assert_true(exists(p, "r/a_b.npy"));
+    assert_true(exists(p, "r/a_b-2.npy"));
+    assert_true(exists(p, "r/\x1b[31m\ny.npy"));
+    assert_null(strchr(p->last.out, '\x1b'));
+    assert_int_equal(octet(p, "profile odd.onnx --runs 1"), 0);
+    assert_null(strchr(p->last.out, '\x1b'));
+}
+
 /* --- bench and profile --- */
 
 static void bench_prints_the_agreed_keys(void **state)
@@ -349,6 +370,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(run_binds_open_dimensions, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(run_says_what_is_wrong_with_inputs, place_setup,
                                         place_teardown),
+        cmocka_unit_test_setup_teardown(odd_names_do_no_harm, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(bench_prints_the_agreed_keys, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(bench_runs_streams_and_batches, place_setup,
                                         place_teardown),

@@ -7,7 +7,8 @@
  *
  * Each case runs in a child process, on plain kernels and (unless --plain) through a plan.
  * passed: all outputs have the type, shape and values expected. skipped: refused, before anything
- * runs, with a reason that names a node. failed: everything else, crashes and hangs included.
+ * runs, with a reason that names a node, or listed below as expecting what the standard forbids.
+ * failed: everything else, crashes and hangs included.
  */
 #include <dirent.h>
 #include <math.h>
@@ -27,8 +28,13 @@
 #define RTOL 1e-3
 #define ATOL 1e-7
 
-#define SECONDS       10 /* for one case; bare files hold whole networks */
-#define SECONDS_LARGE 120
+#if defined(__SANITIZE_ADDRESS__)
+#define SLOWER 5
+#else
+#define SLOWER 1
+#endif
+#define SECONDS       (10 * SLOWER) /* for one case; bare files hold whole networks */
+#define SECONDS_LARGE (120 * SLOWER)
 
 enum { MAX_VALUES = 64, TEXT = 1024 };
 
@@ -39,6 +45,19 @@ typedef struct options {
     bool plain, verbose;
 } options;
 
+/*
+ * Cases that expect something else than the standard says. Their other elements are compared; they
+ * never count as passed.
+ */
+static const struct {
+    const char *name, *why;
+} errata[] = {
+    {"test_qlinearmatmul_2D_int8_float16", "expects -236 to wrap to 20, not to saturate"},
+    {"test_qlinearmatmul_2D_int8_float32", "expects -236 to wrap to 20, not to saturate"},
+    {"test_qlinearmatmul_3D_int8_float16", "expects -140 to wrap to 116, not to saturate"},
+    {"test_qlinearmatmul_3D_int8_float32", "expects -139 to wrap to 117, not to saturate"},
+};
+
 /* One case as its child process sees it. */
 typedef struct run_case {
     oct_ctx *ctx;
@@ -47,7 +66,8 @@ typedef struct run_case {
     char stem[2 * TEXT]; /* bare files: the path without .onnx; folders: the data set */
     bool is_bare;
     bool plain_only;
-    bool is_random; /* no two libraries draw the same numbers: only types can be compared */
+    const char *erratum; /* why int8 limits are right where something else is expected; NULL */
+    bool is_random;      /* no two libraries draw the same numbers: only types can be compared */
     char why[TEXT];
 } run_case;
 
@@ -94,8 +114,8 @@ static bool same_strings(const oct_tensor *a, const oct_tensor *b, int64_t n, in
 }
 
 /* Complex numbers are twice as many real ones. */
-static bool same_numbers(oct_dtype t, const oct_tensor *a, const oct_tensor *b, int64_t n,
-                         int64_t *at)
+static bool same_numbers(const run_case *c, oct_dtype t, const oct_tensor *a, const oct_tensor *b,
+                         int64_t n, int64_t *at)
 {
     for (*at = 0; *at < n; ++*at) {
         if (oct_dtype_is_float(t)) {
@@ -109,7 +129,7 @@ static bool same_numbers(oct_dtype t, const oct_tensor *a, const oct_tensor *b, 
 
             oct_load_i64(t, a->data, *at, 1, &x);
             oct_load_i64(t, b->data, *at, 1, &y);
-            if (x != y) return false;
+            if (x != y && !(c->erratum && (x == INT8_MIN || x == INT8_MAX))) return false;
         }
     }
     return true;
@@ -132,7 +152,7 @@ static verdict compare(run_case *c, const char *name, const char *how, const oct
         n *= 2;
     }
     same = t == OCT_DTYPE_STRING ? same_strings(got, want, n, &at)
-                                 : same_numbers(t, got, want, n, &at);
+                                 : same_numbers(c, t, got, want, n, &at);
     if (same) return PASSED;
     if (t == OCT_DTYPE_STRING)
         return say(c, FAILED, "%s: output '%s' differs at %lld", how, name, (long long)at);
@@ -350,6 +370,7 @@ static verdict run_one(run_case *c, const char *folder)
     st = oct_onnx_load(c->ctx, c->path, &c->g);
     v = st ? refused(c, st) : check_supported(c);
     if (!v) v = c->is_bare ? run_data(c) : run_sets(c, folder);
+    if (!v && c->erratum) v = say(c, SKIPPED, "%s", c->erratum);
     oct_graph_free(c->g);
     oct_ctx_free(c->ctx);
     return v;
@@ -363,6 +384,8 @@ static void run_child(const options *o, const char *path, const char *stem, bool
     verdict v;
 
     alarm(is_bare ? SECONDS_LARGE : SECONDS);
+    for (size_t i = 0; i < OCT_COUNT(errata); i++)
+        if (strstr(stem, errata[i].name)) c.erratum = errata[i].why;
     snprintf(c.path, sizeof(c.path), "%s", path);
     snprintf(c.stem, sizeof(c.stem), "%s", stem);
     v = run_one(&c, stem);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +31,8 @@
 #define N_CASES      5000
 #define MAX_FILE     (128 << 10) /* larger files make slow cases and few interesting bytes */
 #define MAX_SEEDS    4000
-#define SECONDS      5
+#define CPU_SECONDS  5
+#define WALL_SECONDS 60 /* asleep for ever; not 5, for the machine may be busy */
 #define EXTRA_MEMORY ((size_t)256 << 20)
 #define MAX_MACS     50000000 /* a network that is merely large need not be run */
 
@@ -206,6 +208,15 @@ static void use(oct_ctx *ctx, const unsigned char *data, size_t size, report *re
 
 /* --- measuring and watching --- */
 
+/* Starts, or with 0 stops, the clocks that end a case that hangs. */
+static void set_clocks(int cpu_seconds, unsigned wall_seconds)
+{
+    const struct itimerval t = {.it_value = {.tv_sec = cpu_seconds}};
+
+    setitimer(ITIMER_PROF, &t, NULL);
+    alarm(wall_seconds);
+}
+
 static void on_alarm(int signal_number)
 {
     (void)signal_number;
@@ -250,9 +261,9 @@ static void run_case(const corpus *c, int index, report *rep)
     oct_ctx_set_threads(ctx, 1);
     reset_peak();
     before = status_bytes("VmRSS:");
-    alarm(SECONDS);
+    set_clocks(CPU_SECONDS, WALL_SECONDS);
     use(ctx, data, size, rep);
-    alarm(0);
+    set_clocks(0, 0);
     growth = status_bytes("VmHWM:");
     growth = growth > before ? growth - before : 0;
     seconds = (double)(oct_time_ns() - start) * 1e-9;
@@ -279,6 +290,7 @@ static int run_in_child(const corpus *c, int from, int to, report *rep, int *sta
 
     if (child == 0) {
         signal(SIGALRM, on_alarm);
+        signal(SIGPROF, on_alarm);
         for (int i = from; i < to; i++)
             run_case(c, i, rep);
         exit(0); /* not _exit: the leak checker looks now */

@@ -73,6 +73,14 @@ static oct_status check_operands(const oct_node *n, oct_tensor *const *in)
     return OCT_OK;
 }
 
+/* A node whose results nobody named has nothing to do, and its kernel nowhere to write. */
+static bool is_wanted(const oct_node *n)
+{
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i]) return true;
+    return false;
+}
+
 static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor **out,
                             const oct_env *env, oct_arena *scratch)
 {
@@ -83,6 +91,7 @@ static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor
 
     OCT_TRY(check_operands(n, in));
     memset(out, 0, (size_t)n->n_out * sizeof(*out));
+    if (!is_wanted(n)) return OCT_OK;
     if (!(types = oct_arena_array(scratch, (size_t)OCT_MAX(n->n_out, 1), sizeof(*types))))
         return OCT_ERR_MEMORY;
     OCT_TRY(output_types(n, in, scratch, types));

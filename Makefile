@@ -19,18 +19,17 @@ all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
-	@tools/install-packages build
+	@tools/install-packages build test
 	@meson setup $(BUILD) --prefix=$(PREFIX) $(RELEASE) $(MESON_FLAGS)
 
-# The groups are checked before the set-up, so that Meson finds the test library the first time.
-test: packages-test all
+test: all
 	@meson test -C $(BUILD) --print-errorlogs
 
-test-unit: packages-test all
+test-unit: all
 	@meson test -C $(BUILD) --print-errorlogs --suite unit --suite check
 
 packages-%:
-	@tools/install-packages build $*
+	@tools/install-packages build test $*
 
 demo: all
 	@tools/demo $(BUILD)
@@ -62,7 +61,7 @@ format: packages-ci
 format-check: packages-ci
 	@$(C_FILES) | xargs clang-format --dry-run -Werror
 
-coverage: packages-test packages-ci
+coverage: packages-ci
 	@tools/coverage $(BUILD)-coverage
 
 fuzz: packages-ci

@@ -55,29 +55,26 @@ static oct_status ref_dynamic(const oct_args *a)
 {
     const oct_tensor *x = a->in[DQ_A], *b = a->in[DQ_B];
     const int64_t len = oct_tensor_length(x);
-    oct_type code_type = x->type;
+    oct_tensor codes = {.ctx = a->ctx, .type = x->type};
     oct_mm_integer p = {.c = NULL};
     int32_t *a_zero, *b_zero;
-    oct_tensor *codes;
     float a_scale, *b_scale;
     uint8_t zero;
-    oct_status st;
 
-    code_type.dtype = OCT_DTYPE_U8;
     oct_mm_integer_sizes(&x->type, &b->type, false, false, &p);
     OCT_TRY(oct_quant_zeros(a, DQ_B_ZERO, p.n, &b_zero));
     OCT_TRY(oct_quant_scales(a, DQ_B_SCALE, p.n, 1, &b_scale));
-    if (!(a_zero = oct_args_scratch(a, (size_t)OCT_MAX(p.m, 1), sizeof(*a_zero))))
-        return OCT_ERR_MEMORY;
-    OCT_TRY(oct_tensor_make(a->ctx, &code_type, &codes));
+    a_zero = oct_args_scratch(a, (size_t)OCT_MAX(p.m, 1), sizeof(*a_zero));
+    codes.type.dtype = OCT_DTYPE_U8;
+    codes.data = oct_args_scratch(a, (size_t)OCT_MAX(len, 1), 1);
+    if (!a_zero || !codes.data) return OCT_ERR_MEMORY;
     oct_dynamic_range(x->data, len, &a_scale, &zero);
-    oct_quantize(x->data, len, a_scale, zero, OCT_DTYPE_U8, codes->data);
+    oct_quantize(x->data, len, a_scale, zero, OCT_DTYPE_U8, codes.data);
     for (int64_t i = 0; i < p.m; i++)
         a_zero[i] = zero;
-    st = oct_mm_integer_run(a, codes, a_zero, b, b_zero, false, false, &p);
-    if (!st) scale_product(&p, a_scale, b_scale, oct_args_in(a, DQ_BIAS), a->out[0]->data);
-    oct_tensor_unref(codes);
-    return st;
+    OCT_TRY(oct_mm_integer_run(a, &codes, a_zero, b, b_zero, false, false, &p));
+    scale_product(&p, a_scale, b_scale, oct_args_in(a, DQ_BIAS), a->out[0]->data);
+    return OCT_OK;
 }
 
 const oct_op oct_op_dynamic_quantize_mat_mul = {

@@ -30,33 +30,40 @@ static oct_status shape(const oct_infer *q)
     return oct_broadcast(q->node, x, y, &q->out[0]);
 }
 
+/* A tensor of type `t` in scratch memory, with x's shape and, if `fill`, its elements. */
+static oct_status convert(const oct_args *a, const oct_tensor *x, oct_dtype t, bool fill,
+                          oct_tensor *out)
+{
+    const int64_t n = oct_tensor_length(x);
+
+    out->type = x->type;
+    out->type.dtype = t;
+    out->data = oct_args_scratch(a, (size_t)OCT_MAX(n, 1), oct_dtype_size(t));
+    if (!out->data) return OCT_ERR_MEMORY;
+    if (fill) oct_convert(x->type.dtype, x->data, t, out->data, n, true);
+    return OCT_OK;
+}
+
 static oct_status ref(const oct_args *a)
 {
     static const oct_binary f = {.f32 = pow_f32, .f64 = pow_f64, .i64 = pow_i64};
     const oct_dtype base = a->in[0]->type.dtype, exponent = a->in[1]->type.dtype;
-    oct_tensor *x = NULL, *y = NULL, *z = NULL;
-    oct_args b = *a;
-    oct_dtype work = base;
-    oct_status st;
+    oct_tensor x = {.ctx = a->ctx}, y = {.ctx = a->ctx}, z = {.ctx = a->ctx};
+    oct_args wide = *a;
 
     if (base == exponent) return oct_binary_run(a, &f, NULL);
-    /* An integer to a power that is not one goes through double. */
-    if (oct_dtype_is_int(base) && oct_dtype_is_float(exponent)) work = OCT_DTYPE_F64;
-    if ((st = oct_tensor_cast(a->ctx, a->in[0], work, &x))) goto done;
-    if ((st = oct_tensor_cast(a->ctx, a->in[1], work, &y))) goto done;
-    if (work == base) {
-        st = oct_binary_apply(a, &f, NULL, x, y);
-        goto done;
+    if (!oct_dtype_is_int(base) || !oct_dtype_is_float(exponent)) {
+        OCT_TRY(convert(a, a->in[1], base, true, &y));
+        return oct_binary_apply(a, &f, NULL, a->in[0], &y);
     }
-    if ((st = oct_tensor_cast(a->ctx, a->out[0], work, &z))) goto done;
-    b.out = &z;
-    if ((st = oct_binary_apply(&b, &f, NULL, x, y))) goto done;
-    oct_convert(work, z->data, base, a->out[0]->data, oct_tensor_length(z), true);
-done:
-    oct_tensor_unref(x);
-    oct_tensor_unref(y);
-    oct_tensor_unref(z);
-    return st;
+    /* An integer to a power that is not one goes through double. */
+    OCT_TRY(convert(a, a->in[0], OCT_DTYPE_F64, true, &x));
+    OCT_TRY(convert(a, a->in[1], OCT_DTYPE_F64, true, &y));
+    OCT_TRY(convert(a, a->out[0], OCT_DTYPE_F64, false, &z));
+    wide.out = (oct_tensor *[]){&z};
+    OCT_TRY(oct_binary_apply(&wide, &f, NULL, &x, &y));
+    oct_convert(OCT_DTYPE_F64, z.data, base, a->out[0]->data, oct_tensor_length(&z), true);
+    return OCT_OK;
 }
 
 const oct_op oct_op_pow = {

@@ -129,8 +129,11 @@ static const oct_attr *ints_attr(const oct_node *n, const char *name)
 static bool is_special(const char *name)
 {
     static const char *const names[] = {
-        "allowzero",    "auto_pad", "ceil_mode", "dilations",     "epsilon", "group",
-        "kernel_shape", "momentum", "pads",      "storage_order", "strides", "training_mode"};
+        "allowzero",           "auto_pad",  "ceil_mode",     "coordinate_transformation_mode",
+        "cubic_coeff_a",       "dilations", "epsilon",       "exclude_outside",
+        "extrapolation_value", "group",     "kernel_shape",  "momentum",
+        "nearest_mode",        "pads",      "storage_order", "strides",
+        "training_mode"};
 
     for (size_t i = 0; i < OCT_COUNT(names); i++)
         if (strcmp(names[i], name) == 0) return true;
@@ -192,7 +195,7 @@ static void put_attrs(oct_str *out, const oct_node *n)
 static const char *colour(const oct_op *op)
 {
     if (oct_op_is_opaque(op)) return "#f4a6a6";
-    if (strstr(op->name, "Quantize") || strstr(op->name, "QLinear")) return "#b7e4dc";
+    if (strstr(op->name, "uantizeLinear") || strstr(op->name, "QLinear")) return "#b7e4dc";
     if (op->flags & OCT_OP_HAS_BODY) return "#f7c8e0";
     if (op->macs || op->flow == OCT_FLOW_SOURCE) return "#bcd4f6";
     if (op->flags & OCT_OP_FUSES_INTO_PRODUCER) return "#fbd9a8";
@@ -241,10 +244,34 @@ static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_va
     oct_str_puts(out, "</FONT>>];\n");
 }
 
-/* The DOT name of what makes v; false for constants, which are not drawn. */
-static bool put_source(oct_str *out, const oct_graph *g, const oct_value *v)
+/*
+ * Nodes that work on constants only (the DequantizeLinear of a weight) are as invisible as the
+ * constants; one flag for each node id.
+ */
+static bool *find_hidden(const oct_graph *g)
+{
+    bool *hidden = oct_calloc(g->ctx, (size_t)g->root->n_node_ids + 1, sizeof(*hidden));
+
+    for (const oct_node *n = g->first; n && hidden; n = n->next) {
+        bool constant = n->n_in > 0;
+
+        for (int32_t i = 0; i < n->n_in && constant; i++) {
+            const oct_value *v = n->in[i];
+
+            constant = !v || v->data || (v->producer && hidden[v->producer->id]);
+        }
+        for (int32_t i = 0; i < n->n_out; i++)
+            if (n->out[i] && n->out[i]->is_output) constant = false;
+        hidden[n->id] = constant;
+    }
+    return hidden;
+}
+
+/* The DOT name of what makes v; false for constants. */
+static bool put_source(oct_str *out, const oct_graph *g, const bool *hidden, const oct_value *v)
 {
     if (v->producer) {
+        if (hidden[v->producer->id]) return false;
         oct_str_printf(out, "n%d", (int)v->producer->id);
         return true;
     }
@@ -257,10 +284,10 @@ static bool put_source(oct_str *out, const oct_graph *g, const oct_value *v)
 }
 
 /* Edges of first operands are heavier: they keep the main road straight. */
-static void put_edge(oct_str *out, const oct_graph *g, const oct_value *v, const char *to,
-                     int32_t i, bool first)
+static void put_edge(oct_str *out, const oct_graph *g, const bool *hidden, const oct_value *v,
+                     const char *to, int32_t i, bool first)
 {
-    if (!put_source(out, g, v)) return;
+    if (!put_source(out, g, hidden, v)) return;
     oct_str_printf(out, " -> %s%d [weight=%d, label=\"  ", to, (int)i, first ? 4 : 1);
     put_shape(out, v);
     oct_str_puts(out, "\", tooltip=\"");
@@ -272,7 +299,9 @@ oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
 {
     /* Large graphs get a quicker layout: seconds instead of minutes. */
     const bool large = g->n_nodes > 300;
+    bool *hidden = find_hidden(g);
 
+    if (!hidden) return OCT_ERR_MEMORY;
     oct_str_puts(out, "digraph octet {\n");
     oct_str_printf(out,
                    "graph [rankdir=TB, ranksep=0.25, nodesep=0.25, splines=%s, nslimit=%s, "
@@ -285,14 +314,15 @@ oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
     for (int32_t i = 0; i < g->n_inputs; i++)
         put_terminal(out, "in", i, g->inputs[i]);
     for (const oct_node *n = g->first; n; n = n->next)
-        put_node(out, n);
+        if (!hidden[n->id]) put_node(out, n);
     for (int32_t i = 0; i < g->n_outputs; i++)
         put_terminal(out, "out", i, g->outputs[i]);
     for (const oct_node *n = g->first; n; n = n->next)
-        for (int32_t i = 0; i < n->n_in; i++)
-            if (n->in[i]) put_edge(out, g, n->in[i], "n", n->id, i == 0);
+        for (int32_t i = 0; i < n->n_in && !hidden[n->id]; i++)
+            if (n->in[i]) put_edge(out, g, hidden, n->in[i], "n", n->id, i == 0);
     for (int32_t i = 0; i < g->n_outputs; i++)
-        put_edge(out, g, g->outputs[i], "out", i, true);
+        put_edge(out, g, hidden, g->outputs[i], "out", i, true);
     oct_str_puts(out, "}\n");
+    oct_free(g->ctx, hidden);
     return out->failed ? OCT_ERR_MEMORY : OCT_OK;
 }

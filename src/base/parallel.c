@@ -31,6 +31,15 @@ void oct_parallel_for(int n_threads, int64_t n, int64_t grain, oct_range_fn fn, 
         fn(arg, i * grain, i + 1 < n_chunks ? (i + 1) * grain : n);
 }
 
+int oct_parallel_thread(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
 void oct_parallel_set_threads(int n_threads)
 {
 #ifndef _OPENMP

@@ -14,6 +14,9 @@ typedef void (*oct_range_fn)(void *arg, int64_t begin, int64_t end);
  */
 void oct_parallel_for(int n_threads, int64_t n, int64_t grain, oct_range_fn fn, void *arg);
 
+/* Inside an oct_range_fn: which of the n_threads runs it, from 0. For scratch memory only. */
+int oct_parallel_thread(void);
+
 /* The number of threads the calling thread's OpenMP regions (oneDNN's too) will use. */
 void oct_parallel_set_threads(int n_threads);
 

@@ -2,81 +2,17 @@
 /* The inner loops; compiled once for each instruction set, see meson.build. */
 #include <math.h>
 
+#include "exec/simd/finish.h"
 #include "exec/simd/simd.h"
-#include "exec/simd/vec.h"
 
 /* --- activations --- */
 
-INLINE vf apply(oct_act_kind kind, vf x, vf a, vf b)
-{
-    const vf zero = {0};
-    vf t;
-
-    switch (kind) {
-    case OCT_ACT_RELU:
-        return vmax(x, zero);
-    case OCT_ACT_CLIP:
-        return vmin(vmax(x, a), b);
-    case OCT_ACT_LEAKY:
-        return select(x < zero, x * a, x);
-    case OCT_ACT_SWISH:
-        return x / (1.0f + vexp(-(x * a)));
-    case OCT_ACT_HARD_SWISH:
-        return x * vmin(vmax(x * (1.0f / 6.0f) + 0.5f, zero), splat(1.0f));
-    case OCT_ACT_SIGMOID:
-        return vsigmoid(x);
-    case OCT_ACT_HARD_SIGMOID:
-        return vmin(vmax(x * a + b, zero), splat(1.0f));
-    case OCT_ACT_TANH:
-        return vtanh(x);
-    case OCT_ACT_GELU:
-        return 0.5f * x * (1.0f + verf(x * 0.70710678f));
-    case OCT_ACT_GELU_TANH:
-        return x * vsigmoid(1.59576912f * (x + 0.044715f * x * x * x));
-    case OCT_ACT_ELU:
-        return select(x < zero, a * (vexp(x) - 1.0f), x);
-    case OCT_ACT_MISH: /* tanh(log(1 + e^x)) without the logarithm; x itself where e^x is large */
-        t = vexp(vmin(x, splat(30.0f)));
-        t = t * t + 2.0f * t;
-        return select(x > 30.0f, x, x * (t / (t + 2.0f)));
-    default:
-        return x;
-    }
-}
-
-INLINE void act_loop(oct_act_kind kind, const oct_act *act, const float *x, float *y, int64_t n)
-{
-    const vf a = splat(act->a), b = splat(act->b);
-    int64_t i = 0;
-
-    for (; i + VW <= n; i += VW)
-        store(y + i, apply(kind, load(x + i), a, b));
-    if (i < n) store_part(y + i, apply(kind, load_part(x + i, n - i), a, b), n - i);
-}
-
 static void act(const oct_act *act, const float *x, float *y, int64_t n)
 {
-    switch (act->kind) {
-#define CASE(kind)                                                                                 \
-    case kind:                                                                                     \
-        act_loop(kind, act, x, y, n);                                                              \
-        return
-        CASE(OCT_ACT_RELU);
-        CASE(OCT_ACT_CLIP);
-        CASE(OCT_ACT_LEAKY);
-        CASE(OCT_ACT_SWISH);
-        CASE(OCT_ACT_HARD_SWISH);
-        CASE(OCT_ACT_SIGMOID);
-        CASE(OCT_ACT_HARD_SIGMOID);
-        CASE(OCT_ACT_TANH);
-        CASE(OCT_ACT_GELU);
-        CASE(OCT_ACT_GELU_TANH);
-        CASE(OCT_ACT_ELU);
-        CASE(OCT_ACT_MISH);
-#undef CASE
-    default:
-        if (y != x) memcpy(y, x, (size_t)n * sizeof(float));
-    }
+    if (!act->kind && y != x) memcpy(y, x, (size_t)n * sizeof(float));
+#define ROW(kind) act_row(kind, act, x, y, n)
+    FOR_ACT(act->kind, ROW)
+#undef ROW
 }
 
 /* --- two operands --- */
@@ -235,6 +171,8 @@ static void axpy(float w, const float *x, float *y, int64_t n, bool first)
         y[i] += w * x[i];
 }
 
+extern const oct_conv_simd OCT_SIMD_CONV;
+
 const oct_simd OCT_SIMD_NAME = {
     .name = OCT_SIMD_TEXT,
     .width = VW,
@@ -242,4 +180,5 @@ const oct_simd OCT_SIMD_NAME = {
     .binary = binary,
     .softmax = softmax,
     .axpy = axpy,
+    .conv = &OCT_SIMD_CONV,
 };

@@ -7,6 +7,7 @@
 #define OCT_EXEC_SIMD_SIMD_H
 
 #include "exec/act.h"
+#include "exec/simd/conv.h"
 
 typedef enum oct_simd_op {
     OCT_SIMD_ADD,
@@ -34,6 +35,8 @@ typedef struct oct_simd {
 
     /* y[i] += w * x[i] (first: =); the sum loops of resizing and pooling. */
     void (*axpy)(float w, const float *x, float *y, int64_t n, bool first);
+
+    const oct_conv_simd *conv;
 } oct_simd;
 
 /* The best the CPU has, at most what ONEDNN_MAX_CPU_ISA allows. */

@@ -6,12 +6,23 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #define VW OCT_SIMD_WIDTH
 
 typedef float vf __attribute__((vector_size(VW * 4)));
 typedef int32_t vi __attribute__((vector_size(VW * 4)));
 
 #define INLINE static inline __attribute__((always_inline))
+
+#if VW == 8 && defined(__AVX2__)
+INLINE __m256i first_lanes(int64_t n)
+{
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+#endif
 
 INLINE vf load(const float *p)
 {
@@ -29,15 +40,27 @@ INLINE void store(float *p, vf v)
 /* The first n (< VW) floats; the others are zero. */
 INLINE vf load_part(const float *p, int64_t n)
 {
+#if VW == 16 && defined(__AVX512F__)
+    return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+#elif VW == 8 && defined(__AVX2__)
+    return (vf)_mm256_maskload_ps(p, first_lanes(n));
+#else
     vf v = {0};
 
     memcpy(&v, p, (size_t)n * sizeof(float));
     return v;
+#endif
 }
 
 INLINE void store_part(float *p, vf v, int64_t n)
 {
+#if VW == 16 && defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
+#elif VW == 8 && defined(__AVX2__)
+    _mm256_maskstore_ps(p, first_lanes(n), (__m256)v);
+#else
     memcpy(p, &v, (size_t)n * sizeof(float));
+#endif
 }
 
 INLINE vf splat(float x)
@@ -45,7 +68,7 @@ INLINE vf splat(float x)
     return x - (vf){0};
 }
 
-INLINE vf select(vi mask, vf a, vf b)
+INLINE vf pick(vi mask, vf a, vf b)
 {
     vi x, y;
 
@@ -58,12 +81,12 @@ INLINE vf select(vi mask, vf a, vf b)
 
 INLINE vf vmax(vf a, vf b)
 {
-    return select(a > b, a, b);
+    return pick(a > b, a, b);
 }
 
 INLINE vf vmin(vf a, vf b)
 {
-    return select(a < b, a, b);
+    return pick(a < b, a, b);
 }
 
 /* e^x to about 1 unit in the last place; 0 below -87.3, saturated above 88.3. */
@@ -101,14 +124,14 @@ INLINE vf vtanh(vf x)
 INLINE vf verf(vf x)
 {
     const vi negative = x < 0.0f;
-    const vf a = select(negative, -x, x), t = 1.0f / (a * 0.3275911f + 1.0f);
+    const vf a = pick(negative, -x, x), t = 1.0f / (a * 0.3275911f + 1.0f);
     vf p = t * 1.061405429f - 1.453152027f;
 
     p = p * t + 1.421413741f;
     p = p * t - 0.284496736f;
     p = p * t + 0.254829592f;
     p = 1.0f - p * t * vexp(-a * a);
-    return select(negative, -p, p);
+    return pick(negative, -p, p);
 }
 
 #endif

@@ -227,7 +227,7 @@ static oct_status check_arity(const oct_draft *d, const oct_op *row)
     if (max_out >= 0 && d->n_out > max_out)
         return oct_draft_fail(d, OCT_ERR_FORMAT, "has %d outputs, gives at most %d", (int)d->n_out,
                               max_out);
-    for (int i = 0; i < row->min_in; i++)
+    for (int i = 0; i < row->min_in && row->max_in >= 0; i++) /* Loop may leave its first out */
         if (!d->in[i]) return oct_draft_fail(d, OCT_ERR_FORMAT, "input %d must be given", i);
     return OCT_OK;
 }

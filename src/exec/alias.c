@@ -220,6 +220,14 @@ static void alias_steps(aliaser *a)
         if (p->steps[i].n_out == 1 && p->steps[i].out[0] >= 0) alias_in_place(a, &p->steps[i]);
 }
 
+/* A step that has nothing to do stays if a hook wants to see what it makes. */
+static bool is_watched(const oct_plan *p, const oct_step *s)
+{
+    for (int32_t i = 0; i < s->n_out; i++)
+        if (s->out[i] >= 0 && p->is_kept[p->slots[s->out[i]].value->id]) return true;
+    return false;
+}
+
 static void drop_done(oct_plan *p)
 {
     int32_t n = 0;
@@ -227,7 +235,7 @@ static void drop_done(oct_plan *p)
     for (int32_t i = 0; i < p->n_steps; i++) {
         oct_step *s = &p->steps[i];
 
-        if (is_done(p, s)) continue;
+        if (is_done(p, s) && !is_watched(p, s)) continue;
         p->steps[n++] = *s;
     }
     p->n_steps = n;

@@ -2,6 +2,7 @@
 /* Arithmetic on two f32 operands with broadcasting, in any layout, with a fused activation. */
 #include "base/parallel.h"
 #include "exec/kernel.h"
+#include "exec/layout.h"
 #include "exec/simd/simd.h"
 #include "op/op.h"
 
@@ -23,8 +24,9 @@ typedef struct state {
     oct_simd_op op;
     oct_act act;
     int rank;
-    int64_t n[OCT_MAX_RANK], stride[N_OPERANDS][OCT_MAX_RANK];
-    int64_t outer; /* product of all loops but the innermost */
+    int64_t n[OCT_MAX_RANK + 1], stride[N_OPERANDS][OCT_MAX_RANK + 1];
+    int64_t outer;          /* product of all loops but the innermost */
+    const float *packed[2]; /* a constant operand in the result's layout; NULL: as it is */
 } state;
 
 static const struct row *find_row(const oct_step *s)
@@ -50,22 +52,49 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     return true;
 }
 
-/* Element strides of a slot along the dims of the result; 0 where it is broadcast. */
-static void strides_of(const oct_plan *p, int32_t slot, const oct_type *y, int64_t *stride)
+/* A type with leading ones up to `rank`. */
+static oct_type padded(const oct_type *t, int rank)
+{
+    oct_type out = *t;
+
+    out.rank = rank;
+    for (int d = 0; d < rank; d++)
+        out.dim[d] = d < rank - t->rank ? 1 : t->dim[d - (rank - t->rank)];
+    return out;
+}
+
+/* Element strides along the dims of the result; 0 where the operand is broadcast. */
+static void strides_of(const oct_type *t, oct_seen_layout l, int64_t *stride)
+{
+    const bool clast = l.layout == OCT_LAYOUT_CLAST;
+    int64_t step = clast ? l.pitch : 1;
+
+    for (int d = t->rank - 1; d >= 0; d--) {
+        if (clast && d == 1) continue;
+        stride[d] = t->dim[d] == 1 ? 0 : step;
+        step *= t->dim[d];
+    }
+    if (clast) stride[1] = t->dim[1] == 1 ? 0 : 1;
+}
+
+/* How an operand lies; a constant is brought into the result's layout first. */
+static oct_status place_operand(oct_plan *p, int32_t slot, const oct_slot *y, const float **packed,
+                                int64_t *stride)
 {
     const oct_slot *s = &p->slots[slot];
-    const bool clast = !s->data && s->layout == OCT_LAYOUT_CLAST;
-    const int shift = y->rank - s->type.rank;
-    int64_t step = clast ? oct_slot_pitch(p, slot) : 1;
+    const oct_type t = padded(&s->type, y->type.rank);
+    oct_seen_layout l = {s->layout, oct_slot_pitch(p, slot)};
 
-    for (int d = 0; d < shift; d++)
-        stride[d] = 0;
-    for (int d = s->type.rank - 1; d >= 0; d--) {
-        if (clast && d == 1) continue;
-        stride[shift + d] = s->type.dim[d] == 1 ? 0 : step;
-        step *= s->type.dim[d];
+    if (s->data && packed && y->layout == OCT_LAYOUT_CLAST) {
+        float *copy = oct_plan_alloc(p, (size_t)oct_type_len(&t), sizeof(float));
+
+        if (!copy) return OCT_ERR_MEMORY;
+        l = (oct_seen_layout){OCT_LAYOUT_CLAST, t.dim[1]};
+        oct_relayout(&t, (oct_seen_layout){OCT_LAYOUT_PLAIN, 0}, s->data->data, l, copy);
+        *packed = copy;
     }
-    if (clast) stride[shift + 1] = s->type.dim[1] == 1 ? 0 : 1;
+    strides_of(&t, l, stride);
+    return OCT_OK;
 }
 
 static bool can_merge(const state *st, const int64_t step[N_OPERANDS], int64_t n)
@@ -93,29 +122,31 @@ static void add_loop(state *st, int64_t n, const int64_t step[N_OPERANDS])
     st->rank++;
 }
 
-static void make_loops(const oct_plan *p, const oct_step *s, state *st)
+static oct_status make_loops(oct_plan *p, const oct_step *s, state *st)
 {
     const oct_slot *y = &p->slots[s->out[0]];
     const bool clast = y->layout == OCT_LAYOUT_CLAST;
     int64_t stride[N_OPERANDS][OCT_MAX_RANK];
 
-    strides_of(p, s->in[A], &y->type, stride[A]);
-    strides_of(p, s->in[B], &y->type, stride[B]);
-    strides_of(p, s->out[0], &y->type, stride[Y]);
+    OCT_TRY(place_operand(p, s->in[A], y, &st->packed[A], stride[A]));
+    OCT_TRY(place_operand(p, s->in[B], y, &st->packed[B], stride[B]));
+    OCT_TRY(place_operand(p, s->out[0], y, NULL, stride[Y]));
     for (int i = 0; i < y->type.rank; i++) { /* in the order of the result's memory */
         const int d = !clast || i == 0 ? i : i == y->type.rank - 1 ? 1 : i + 1;
 
         add_loop(st, y->type.dim[d],
                  (const int64_t[N_OPERANDS]){stride[A][d], stride[B][d], stride[Y][d]});
     }
-    if (st->rank == 0) { /* one element: strides of 1 suit the inner loop */
-        st->rank = 1;
-        st->n[0] = 1;
-        st->stride[A][0] = st->stride[B][0] = st->stride[Y][0] = 1;
+    if (st->rank == 0 || st->stride[A][st->rank - 1] > 1 || st->stride[B][st->rank - 1] > 1 ||
+        st->stride[Y][st->rank - 1] != 1) { /* one element a row: strides of 1 suit that */
+        st->n[st->rank] = 1;
+        st->stride[A][st->rank] = st->stride[B][st->rank] = st->stride[Y][st->rank] = 1;
+        st->rank++;
     }
     st->outer = 1;
     for (int i = 0; i + 1 < st->rank; i++)
         st->outer *= st->n[i];
+    return OCT_OK;
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -126,7 +157,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     st->simd = oct_simd_get();
     st->op = find_row(s)->simd;
     st->act = s->fuse.act[0];
-    make_loops(p, s, st);
+    OCT_TRY(make_loops(p, s, st));
     s->state = st;
     s->impl = st->simd->name;
     return OCT_OK;
@@ -178,7 +209,8 @@ static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
     const int64_t inner = st->n[st->rank - 1];
-    job j = {st, b->in[A], b->in[B], b->out[0]};
+    job j = {st, st->packed[A] ? st->packed[A] : b->in[A], st->packed[B] ? st->packed[B] : b->in[B],
+             b->out[0]};
 
     if (inner == 0) return OCT_OK;
     if (st->rank == 1)

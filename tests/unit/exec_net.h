@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small networks for tests of the executor: built in code, run by a plan, compared. */
+#ifndef OCT_TESTS_EXEC_NET_H
+#define OCT_TESTS_EXEC_NET_H
+
+#include "tests/test.h"
+
+#include "base/rng.h"
+#include "graph/op.h"
+#include "op/op.h"
+
+/* A constant of random values in [-1, 1). */
+static inline oct_value *weights(fixture *f, oct_rng *rng, int32_t rank, const int64_t *dims)
+{
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, rank, dims);
+    oct_tensor *t = NULL;
+    oct_value *v;
+
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
+    for (int64_t i = 0; i < oct_type_len(&type); i++)
+        ((float *)t->data)[i] = (float)(oct_rng_f64(rng) * 2 - 1);
+    v = oct_value_const(f->g, NULL, t);
+    assert_non_null(v);
+    return v;
+}
+
+/* A node with attributes still to be set: finish with infer(). */
+static inline oct_node *node(fixture *f, const oct_op *op, oct_value *x, oct_value *y, oct_value *z)
+{
+    oct_value *const in[] = {x, y, z};
+    oct_node *n = oct_emit_node(&f->b, op, in, z ? 3 : y ? 2 : 1, 1);
+
+    assert_non_null(n);
+    return n;
+}
+
+static inline oct_value *infer(fixture *f, oct_node *n)
+{
+    assert_ok(f->ctx, oct_node_infer(n));
+    return n->out[0];
+}
+
+static inline oct_value *emit(fixture *f, const oct_op *op, oct_value *x, oct_value *y)
+{
+    oct_value *v = oct_emit(&f->b, op, x, y, NULL);
+
+    if (!v) fail_msg("%s: %s", op->name, oct_ctx_error(f->ctx));
+    return v;
+}
+
+typedef struct conv_case {
+    int64_t c_in, c_out, kernel, stride, dilation, pad, group;
+} conv_case;
+
+static inline oct_value *conv(fixture *f, oct_rng *rng, oct_value *x, const conv_case *c)
+{
+    const int rank = x->type.rank;
+    int64_t w[OCT_MAX_RANK] = {c->c_out, c->c_in / c->group};
+    int64_t stride[3], dilation[3], pads[6];
+    oct_node *n;
+
+    for (int i = 0; i < rank - 2; i++) {
+        w[2 + i] = c->kernel;
+        stride[i] = c->stride;
+        dilation[i] = c->dilation;
+        pads[i] = c->pad;
+        pads[rank - 2 + i] = c->pad;
+    }
+    n = node(f, &oct_op_conv, x, weights(f, rng, rank, w), weights(f, rng, 1, &c->c_out));
+    assert_ok(f->ctx, oct_node_set_ints(n, "strides", stride, rank - 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "dilations", dilation, rank - 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "pads", pads, 2 * (rank - 2)));
+    assert_ok(f->ctx, oct_node_set_int(n, "group", c->group));
+    return infer(f, n);
+}
+
+/* Fills all inputs with the same random numbers for the same seed. */
+static inline void fill_inputs(fixture *f, oct_run *r, const oct_plan *p, uint64_t seed)
+{
+    oct_rng rng;
+
+    oct_rng_init(&rng, seed);
+    for (int32_t i = 0; i < oct_plan_n_inputs(p); i++) {
+        void *data = NULL;
+        size_t size = 0;
+
+        assert_ok(f->ctx, oct_run_input(r, oct_plan_input_name(p, i), &data, &size));
+        for (size_t k = 0; k < size / sizeof(float); k++)
+            ((float *)data)[k] = (float)(oct_rng_f64(&rng) * 4 - 2);
+    }
+}
+
+/* Runs the graph and copies its outputs; the caller owns them. */
+static inline void run_graph(fixture *f, const oct_plan_options *o, oct_tensor **outs)
+{
+    oct_plan *p = NULL;
+    oct_run *r = NULL;
+
+    assert_ok(f->ctx, oct_plan_new(f->g, o, &p));
+    assert_ok(f->ctx, oct_run_new(f->ctx, p, &r));
+    fill_inputs(f, r, p, 7);
+    assert_ok(f->ctx, oct_run_execute(r));
+    for (int32_t i = 0; i < oct_plan_n_outputs(p); i++) {
+        const oct_tensor *t = NULL;
+
+        assert_ok(f->ctx, oct_run_output(r, i, &t));
+        assert_ok(f->ctx, oct_tensor_copy(f->ctx, t, &outs[i]));
+    }
+    oct_run_free(r);
+    oct_plan_free(p);
+}
+
+/* Within tol of the largest magnitude. */
+static inline void assert_same(const char *what, const oct_tensor *a, const oct_tensor *b,
+                               double tol)
+{
+    double top = 1e-6;
+
+    assert_true(oct_type_equal(&a->type, &b->type));
+    for (int64_t i = 0; i < oct_tensor_length(b); i++)
+        top = fmax(top, fabs(oct_tensor_get_f64(b, i)));
+    for (int64_t i = 0; i < oct_tensor_length(a); i++) {
+        const double x = oct_tensor_get_f64(a, i), y = oct_tensor_get_f64(b, i);
+
+        if (!(fabs(x - y) <= tol * top))
+            fail_msg("%s: element %lld is %.9g, want %.9g", what, (long long)i, x, y);
+    }
+}
+
+#endif

@@ -42,6 +42,9 @@ static oct_status output_types(const oct_node *n, oct_tensor *const *in, oct_are
 static oct_status make_outputs(const oct_node *n, oct_tensor *const *in, const oct_type *types,
                                oct_ctx *ctx, oct_tensor **out, bool *done)
 {
+    char text[OCT_TYPE_TEXT_SIZE];
+    size_t size;
+
     if ((n->op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY)) && n->n_out == 1 && in[0] &&
         oct_type_len(&types[0]) == oct_type_len(&in[0]->type)) {
         *done = true;
@@ -53,6 +56,9 @@ static oct_status make_outputs(const oct_node *n, oct_tensor *const *in, const o
         if (!oct_type_is_static(&types[i]) || types[i].dtype == OCT_DTYPE_NONE)
             return oct_node_fail(n, OCT_ERR_SHAPE, "the shape of output %d cannot be known",
                                  (int)i);
+        if (types[i].dtype != OCT_DTYPE_STRING && !oct_type_bytes(&types[i], &size))
+            return oct_node_fail(n, OCT_ERR_SHAPE, "output %d would be %s, which is too large",
+                                 (int)i, oct_type_text(&types[i], text));
         OCT_TRY(oct_tensor_make(ctx, &types[i], &out[i]));
     }
     return OCT_OK;

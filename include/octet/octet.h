@@ -6,6 +6,9 @@
 #define OCTET_OCTET_H
 
 #include <octet/ctx.h>
+#include <octet/data.h>
+#include <octet/detect.h>
+#include <octet/eval.h>
 #include <octet/graph.h>
 #include <octet/plan.h>
 #include <octet/tensor.h>

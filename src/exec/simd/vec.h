@@ -115,9 +115,17 @@ INLINE vf vsigmoid(vf x)
     return 1.0f / (1.0f + vexp(-x));
 }
 
+/* Near zero a polynomial keeps the relative error small. */
 INLINE vf vtanh(vf x)
 {
-    return 2.0f * vsigmoid(2.0f * x) - 1.0f;
+    const vf z = x * x, far = 1.0f - 2.0f / (vexp(2.0f * x) + 1.0f);
+    vf p = z * -5.70498872745e-3f + 2.06390887954e-2f;
+
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    p = p * z * x + x;
+    return pick(z < 0.390625f, p, far);
 }
 
 /* Abramowitz and Stegun 7.1.26, absolute error below 1.5e-7. */

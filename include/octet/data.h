@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Pictures in: decoding, preprocessing, datasets, and a loader that works ahead.
+ */
+#ifndef OCTET_DATA_H
+#define OCTET_DATA_H
+
+#include <octet/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A decoded picture: 8-bit RGB, row by row, no padding. */
+typedef struct oct_image oct_image;
+
+/** How to decode a picture. */
+typedef struct oct_image_options {
+    size_t struct_size; /**< set by oct_image_options_init() */
+    int32_t exif;       /**< 1: turn it as its EXIF orientation says (default 0, as COCO tools) */
+    int64_t max_pixels; /**< refuse larger pictures (default 178,956,970, as Pillow warns) */
+} oct_image_options;
+
+OCT_API void oct_image_options_init_sized(oct_image_options *o, size_t struct_size);
+
+static inline void oct_image_options_init(oct_image_options *o)
+{
+    oct_image_options_init_sized(o, sizeof(*o));
+}
+
+/** Reads a JPEG or PNG file, whatever its extension. `options` may be NULL. */
+OCT_API oct_status oct_image_load(oct_ctx *ctx, const char *path, const oct_image_options *options,
+                                  oct_image **out);
+
+/** The same from memory; `name` is for error texts. */
+OCT_API oct_status oct_image_decode(oct_ctx *ctx, const char *name, const void *data, size_t size,
+                                    const oct_image_options *options, oct_image **out);
+
+/** A black picture. */
+OCT_API oct_status oct_image_new(oct_ctx *ctx, int32_t width, int32_t height, oct_image **out);
+OCT_API void oct_image_free(oct_image *im); /**< accepts NULL */
+OCT_API int32_t oct_image_width(const oct_image *im);
+OCT_API int32_t oct_image_height(const oct_image *im);
+OCT_API uint8_t *oct_image_rgb(oct_image *im); /**< width * height * 3 bytes, borrowed */
+
+/** Writes a JPEG (quality 92) or PNG by the extension; to a temporary name, renamed when whole. */
+OCT_API oct_status oct_image_save(oct_ctx *ctx, const oct_image *im, const char *path);
+
+/** How a picture is brought to the network's size. */
+typedef enum oct_fit {
+    OCT_FIT_LETTERBOX = 0,          /**< keep proportions, pad both sides */
+    OCT_FIT_LETTERBOX_TOP_LEFT = 1, /**< keep proportions, pad right and below */
+    OCT_FIT_STRETCH = 2,            /**< ignore proportions */
+    OCT_FIT_CROP = 3                /**< short side to `crop_resize`, then the centre */
+} oct_fit;
+
+typedef enum oct_interpolation {
+    OCT_INTERPOLATION_LINEAR = 0,   /**< as OpenCV's INTER_LINEAR */
+    OCT_INTERPOLATION_ANTIALIAS = 1 /**< as Pillow's BILINEAR */
+} oct_interpolation;
+
+typedef enum oct_color { OCT_COLOR_RGB = 0, OCT_COLOR_BGR = 1, OCT_COLOR_GRAY = 2 } oct_color;
+
+typedef enum oct_image_layout { OCT_IMAGE_NCHW = 0, OCT_IMAGE_NHWC = 1 } oct_image_layout;
+
+/** One struct for recipe, command line and API. value = (pixel / scale - mean[c]) / std[c]. */
+typedef struct oct_preprocess {
+    size_t struct_size;    /**< set by oct_preprocess_init() */
+    int32_t width, height; /**< of the network's input */
+    int32_t fit;           /**< oct_fit (default OCT_FIT_LETTERBOX) */
+    int32_t interpolation; /**< oct_interpolation (default OCT_INTERPOLATION_ANTIALIAS) */
+    int32_t color;         /**< oct_color (default OCT_COLOR_RGB) */
+    int32_t layout;        /**< oct_image_layout (default OCT_IMAGE_NCHW) */
+    int32_t crop_resize;   /**< OCT_FIT_CROP: short side before cropping; 0: size / 0.875 */
+    float pad;             /**< grey level of the padding, before scale and mean (default 114) */
+    float scale;           /**< default 255 */
+    float mean[3], std[3]; /**< in the order of `color` (default 0 and 1) */
+} oct_preprocess;
+
+OCT_API void oct_preprocess_init_sized(oct_preprocess *p, size_t struct_size);
+
+static inline void oct_preprocess_init(oct_preprocess *p)
+{
+    oct_preprocess_init_sized(p, sizeof(*p));
+}
+
+/**
+ * Changes fields by words: "size=640x640,fit=letterbox,pad=114,color=rgb,scale=255,
+ * mean=.485:.456:.406,std=.229:.224:.225,interpolation=linear,layout=nhwc,crop_resize=256".
+ * An unknown word fails, naming the nearest.
+ */
+OCT_API oct_status oct_preprocess_parse(oct_ctx *ctx, oct_preprocess *p, const char *text);
+
+/** The words that oct_preprocess_parse() would need to get this. */
+OCT_API const char *oct_preprocess_text(const oct_preprocess *p, char *text, size_t size);
+
+/** Network pixel = picture pixel * scale + offset. */
+typedef struct oct_mapping {
+    float scale_x, scale_y, offset_x, offset_y;
+    int32_t image_width, image_height;
+} oct_mapping;
+
+/**
+ * Decoded bytes to the network's input in one pass: dst holds 3 (or 1) * width * height values of
+ * `dtype` (OCT_DTYPE_F32, or OCT_DTYPE_U8 without scale, mean and std). `map` may be NULL.
+ */
+OCT_API oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *p, const oct_image *im,
+                                      oct_dtype dtype, void *dst, oct_mapping *map);
+
+/** \name Datasets */
+/**@{*/
+typedef struct oct_dataset oct_dataset;
+
+/** One labelled box, in picture pixels. */
+typedef struct oct_label {
+    float x, y, width, height;
+    float area;       /**< for COCO's area ranges; width * height where the file has none */
+    int32_t category; /**< index into the dataset's categories, from 0 */
+    int32_t is_crowd;
+} oct_label;
+
+typedef struct oct_dataset_options {
+    size_t struct_size;      /**< set by oct_dataset_options_init() */
+    const char *images;      /**< folder of pictures, list file, folder of .npy, .npz */
+    const char *annotations; /**< COCO .json, VOC folder, YOLO folder, `name class` list; NULL */
+    int32_t limit;           /**< at most this many, the first ones; 0: all (default) */
+    int32_t subset_size;     /**< at most this many, picked evenly; 0: all (default) */
+    int32_t random;          /**< 1: the subset is picked at random by `seed` (default 0) */
+    uint64_t seed;
+    int32_t skip_bad; /**< 1: broken entries are left out and counted (default 0) */
+} oct_dataset_options;
+
+OCT_API void oct_dataset_options_init_sized(oct_dataset_options *o, size_t struct_size);
+
+static inline void oct_dataset_options_init(oct_dataset_options *o)
+{
+    oct_dataset_options_init_sized(o, sizeof(*o));
+}
+
+/** Recognises what it is given; "what" it took it for is in oct_dataset_kind(). */
+OCT_API oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options,
+                                    oct_dataset **out);
+OCT_API void oct_dataset_close(oct_dataset *d); /**< accepts NULL */
+
+OCT_API const char *oct_dataset_kind(const oct_dataset *d); /**< "COCO", "VOC", "YOLO", ... */
+OCT_API int64_t oct_dataset_size(const oct_dataset *d);
+OCT_API int32_t oct_dataset_n_categories(const oct_dataset *d);
+OCT_API const char *oct_dataset_category_name(const oct_dataset *d, int32_t i);
+OCT_API int64_t oct_dataset_category_id(const oct_dataset *d, int32_t i); /**< as in the file */
+OCT_API const char *oct_dataset_path(const oct_dataset *d, int64_t i);    /**< of picture i */
+OCT_API int64_t oct_dataset_image_id(const oct_dataset *d, int64_t i);    /**< COCO's id, or i */
+OCT_API const oct_label *oct_dataset_labels(const oct_dataset *d, int64_t i, int32_t *n);
+OCT_API int32_t oct_dataset_class(const oct_dataset *d, int64_t i); /**< -1: none */
+OCT_API int64_t oct_dataset_skipped(const oct_dataset *d);          /**< entries left out */
+
+/** Item i of a dataset of tensors: the tensor for the network's input `name`. One reference. */
+OCT_API oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name,
+                                      oct_tensor **out);
+OCT_API int32_t oct_dataset_is_tensors(const oct_dataset *d);
+/**@}*/
+
+/** \name The loader: decodes and preprocesses ahead on its own threads, with bounded memory */
+/**@{*/
+typedef struct oct_loader oct_loader;
+
+/** One picture ready for the network; valid until the next call for the same slot. */
+typedef struct oct_loaded {
+    int64_t index;    /**< in the dataset */
+    const void *data; /**< the network's input, one picture */
+    oct_mapping map;
+    oct_status status; /**< not OCT_OK: the picture is broken, `error` says why */
+    const char *error;
+    int64_t decode_ns, preprocess_ns;
+} oct_loaded;
+
+/** n_threads 0: one. `depth` pictures are kept ready; 0: 4 for each thread. */
+OCT_API oct_status oct_loader_new(oct_ctx *ctx, const oct_dataset *d, const oct_preprocess *p,
+                                  oct_dtype dtype, int32_t n_threads, int32_t depth,
+                                  oct_loader **out);
+OCT_API void oct_loader_free(oct_loader *l); /**< accepts NULL; stops its threads */
+
+/** The next picture in order; OCT_ERR_STATE after the last. Give it back with oct_loader_done(). */
+OCT_API oct_status oct_loader_next(oct_loader *l, const oct_loaded **out);
+OCT_API void oct_loader_done(oct_loader *l, const oct_loaded *item);
+/**@}*/
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

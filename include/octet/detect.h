@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Boxes out: which kind of detector a network is, how its outputs are read, non-maximum
+ * suppression, drawing.
+ */
+#ifndef OCTET_DETECT_H
+#define OCTET_DETECT_H
+
+#include <octet/data.h>
+#include <octet/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** One found box, in picture pixels. */
+typedef struct oct_detection {
+    float x, y, width, height;
+    float score;
+    int32_t category; /**< from 0, as the network counts */
+} oct_detection;
+
+typedef struct oct_nms_options {
+    size_t struct_size;     /**< set by oct_nms_options_init() */
+    float score;            /**< keep scores above this (default 0.01) */
+    float iou;              /**< suppress above this overlap (default 0.65) */
+    int32_t agnostic;       /**< 1: across classes (default 0) */
+    int32_t top_k;          /**< candidates looked at, best first (default 30000) */
+    int32_t max_detections; /**< of a picture (default 100) */
+    float soft_sigma;       /**< > 0: soft suppression with this width (default 0: hard) */
+} oct_nms_options;
+
+OCT_API void oct_nms_options_init_sized(oct_nms_options *o, size_t struct_size);
+
+static inline void oct_nms_options_init(oct_nms_options *o)
+{
+    oct_nms_options_init_sized(o, sizeof(*o));
+}
+
+/** A recognised network: how to feed it and how to read it. */
+typedef struct oct_detector oct_detector;
+
+/**
+ * Recognises the network from its inputs and outputs. `family` names one ("yolov8", "yolox", ...)
+ * or is NULL or "auto". Wrong or ambiguous shapes fail, listing the choices.
+ */
+OCT_API oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out);
+OCT_API void oct_detector_free(oct_detector *d); /**< accepts NULL */
+
+OCT_API const char *oct_detector_family(const oct_detector *d);
+OCT_API const char *oct_detector_why(const oct_detector *d); /**< one sentence */
+OCT_API int32_t oct_detector_is_classifier(const oct_detector *d);
+OCT_API int32_t oct_detector_n_classes(const oct_detector *d);
+
+/** The family's preprocessing, with the network's input size filled in. */
+OCT_API void oct_detector_preprocess(const oct_detector *d, oct_preprocess *p);
+
+/**
+ * Reads the outputs of a run for picture `index` of the batch, suppresses, maps back to the
+ * picture and clips. At most max_detections are written to out; *n is their number.
+ */
+OCT_API oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t index,
+                                       const oct_mapping *map, const oct_nms_options *options,
+                                       oct_detection *out, int32_t *n);
+
+/** Classifiers: the scores of picture `index`, borrowed until the next run. */
+OCT_API oct_status oct_detector_scores(oct_detector *d, oct_run *r, int32_t index,
+                                       const float **scores, int32_t *n);
+
+/** The families there are: NULL beyond the end. */
+OCT_API const char *oct_family_name(int32_t i);
+OCT_API const char *oct_family_help(const char *name);
+
+/** The names of the 80 classes of COCO; NULL beyond the end. */
+OCT_API const char *oct_coco_name(int32_t i);
+
+/** Draws boxes with labels onto a picture. `names` may be NULL (COCO's if there are 80). */
+OCT_API oct_status oct_detections_draw(oct_ctx *ctx, oct_image *im, const oct_detection *found,
+                                       int32_t n, const char *const *names, int32_t n_names);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

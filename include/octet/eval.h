@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Scores: COCO and VOC box metrics, top-1 and top-5, and the evaluation of a whole network.
+ */
+#ifndef OCTET_EVAL_H
+#define OCTET_EVAL_H
+
+#include <octet/detect.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Box metrics of a set of pictures: parts may be filled on several threads and merged. */
+typedef struct oct_box_eval oct_box_eval;
+
+/** The twelve numbers of COCO; -1 where there is nothing to measure. */
+typedef struct oct_box_metrics {
+    double ap, ap50, ap75, ap_small, ap_medium, ap_large;
+    double ar1, ar10, ar100, ar_small, ar_medium, ar_large;
+    double voc_map50; /**< VOC style: area under the precision envelope at IoU 0.5 */
+} oct_box_metrics;
+
+/** The dataset's labels are the truth; it must outlive the result. */
+OCT_API oct_status oct_box_eval_new(oct_ctx *ctx, const oct_dataset *truth, oct_box_eval **out);
+OCT_API void oct_box_eval_free(oct_box_eval *e); /**< accepts NULL */
+
+/** The detections of picture i of the dataset, in any order; categories as the dataset counts. */
+OCT_API oct_status oct_box_eval_see(oct_box_eval *e, int64_t i, const oct_detection *found,
+                                    int32_t n);
+
+/** Adds what `other` saw (of other pictures); the result is the same to the last bit. */
+OCT_API oct_status oct_box_eval_merge(oct_box_eval *e, const oct_box_eval *other);
+
+/** May be called again after more was seen. Pictures never seen count as empty if `all`. */
+OCT_API oct_status oct_box_eval_finish(oct_box_eval *e, int32_t all, oct_box_metrics *out);
+
+/** After finish: AP and AP at IoU 0.5 of one category, -1 if it has no boxes. */
+OCT_API void oct_box_eval_category(const oct_box_eval *e, int32_t category, double *ap,
+                                   double *ap50);
+
+/** After finish: precision at 101 recall points for one category at IoU 0.5; borrowed, or NULL. */
+OCT_API const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category);
+
+/** Reads a COCO results file and scores it against the dataset (one opened with COCO labels). */
+OCT_API oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path);
+
+/** What evaluating a network gave. */
+typedef struct oct_eval_result {
+    size_t struct_size; /**< set by the caller: sizeof(oct_eval_result) */
+    int64_t images, skipped;
+    oct_box_metrics box; /**< detectors */
+    double top1, top5;   /**< classifiers */
+    double seconds;
+    double network_seconds, decode_seconds, preprocess_seconds, post_seconds, score_seconds;
+} oct_eval_result;
+
+typedef struct oct_eval_options {
+    size_t struct_size;               /**< set by oct_eval_options_init() */
+    const oct_plan_options *plan;     /**< NULL: default */
+    const oct_preprocess *preprocess; /**< NULL: the family's */
+    const char *family;               /**< NULL: auto */
+    oct_nms_options nms;
+    int32_t batch;               /**< default 1 */
+    int32_t loader_threads;      /**< 0: one (default) */
+    const char *results;         /**< COCO results file to write; NULL: none */
+    const int32_t *category_map; /**< network's class to dataset's category; NULL: the same, or by
+                                      COCO's 80 names */
+} oct_eval_options;
+
+OCT_API void oct_eval_options_init_sized(oct_eval_options *o, size_t struct_size);
+
+static inline void oct_eval_options_init(oct_eval_options *o)
+{
+    oct_eval_options_init_sized(o, sizeof(*o));
+}
+
+/**
+ * Runs the network over the dataset and scores it; progress goes to the context's callback. If
+ * `eval` is not NULL it receives the accumulator (for per-class figures), which the caller frees.
+ */
+OCT_API oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d,
+                                const oct_eval_options *options, oct_eval_result *result,
+                                oct_box_eval **eval);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

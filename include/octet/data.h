@@ -111,17 +111,21 @@ OCT_API oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *p, con
 /**@{*/
 typedef struct oct_dataset oct_dataset;
 
-/** One labelled box, in picture pixels. */
+/**
+ * One labelled box, in picture pixels. Doubles, as the file's decimals are read everywhere else:
+ * an overlap that sits on a threshold must fall on the same side.
+ */
 typedef struct oct_label {
-    float x, y, width, height;
-    float area;       /**< for COCO's area ranges; width * height where the file has none */
+    double x, y, width, height;
+    double area;      /**< for COCO's area ranges; width * height where the file has none */
     int32_t category; /**< index into the dataset's categories, from 0 */
     int32_t is_crowd;
 } oct_label;
 
 typedef struct oct_dataset_options {
     size_t struct_size;      /**< set by oct_dataset_options_init() */
-    const char *images;      /**< folder of pictures, list file, folder of .npy, .npz */
+    const char *images;      /**< folder of pictures, list file, folder of .npy, .npz; NULL: only
+                                  the annotations are read, no picture needs to be there */
     const char *annotations; /**< COCO .json, VOC folder, YOLO folder, `name class` list; NULL */
     int32_t limit;           /**< at most this many, the first ones; 0: all (default) */
     int32_t subset_size;     /**< at most this many, picked evenly; 0: all (default) */

@@ -25,7 +25,17 @@ typedef struct oct_box_metrics {
 OCT_API oct_status oct_box_eval_new(oct_ctx *ctx, const oct_dataset *truth, oct_box_eval **out);
 OCT_API void oct_box_eval_free(oct_box_eval *e); /**< accepts NULL */
 
-/** The detections of picture i of the dataset, in any order; categories as the dataset counts. */
+/**
+ * Only these pictures count from now on, by their ids (all again if n is 0); what is seen of others
+ * is left aside.
+ */
+OCT_API oct_status oct_box_eval_select(oct_box_eval *e, const int64_t *image_ids, int64_t n);
+
+/**
+ * The detections of picture i of the dataset, all at once, in any order (equal scores: earlier ones
+ * first); categories as the dataset counts. The best 100 of each category count. Numbers that are
+ * not finite, negative sizes and unknown categories fail.
+ */
 OCT_API oct_status oct_box_eval_see(oct_box_eval *e, int64_t i, const oct_detection *found,
                                     int32_t n);
 
@@ -42,7 +52,11 @@ OCT_API void oct_box_eval_category(const oct_box_eval *e, int32_t category, doub
 /** After finish: precision at 101 recall points for one category at IoU 0.5; borrowed, or NULL. */
 OCT_API const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category);
 
-/** Reads a COCO results file and scores it against the dataset (one opened with COCO labels). */
+/**
+ * Reads a COCO results file and scores it against the dataset (one opened with COCO labels). An
+ * entry that is broken, or of a picture or category that the dataset does not have, fails, naming
+ * it; then nothing of the file was seen.
+ */
 OCT_API oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path);
 
 /** What evaluating a network gave. */

@@ -38,11 +38,10 @@ enum { DQ_A, DQ_B, DQ_B_SCALE, DQ_B_ZERO, DQ_BIAS };
 
 static oct_status shape_dynamic(const oct_infer *q)
 {
-    const oct_type *a, *b, *scale;
+    const oct_type *a, *b;
 
     OCT_TRY(oct_infer_need(q, DQ_A, &a));
     OCT_TRY(oct_infer_need(q, DQ_B, &b));
-    OCT_TRY(oct_infer_need(q, DQ_B_SCALE, &scale));
     OCT_TRY(oct_infer_check(q, DQ_A, OCT_SET(OCT_DTYPE_F32)));
     OCT_TRY(oct_infer_check(q, DQ_B, OCT_SET_8BIT));
     OCT_TRY(oct_quant_check_scale(q, DQ_B_SCALE, cols_of(b)));
@@ -94,12 +93,10 @@ enum { A, B, A_SCALE, B_SCALE, A_ZERO, B_ZERO, BIAS };
 
 static oct_status shape_to_float(const oct_infer *q)
 {
-    const oct_type *a, *b, *scale;
+    const oct_type *a, *b;
 
     OCT_TRY(oct_infer_need(q, A, &a));
     OCT_TRY(oct_infer_need(q, B, &b));
-    OCT_TRY(oct_infer_need(q, A_SCALE, &scale));
-    OCT_TRY(oct_infer_need(q, B_SCALE, &scale));
     OCT_TRY(oct_infer_check(q, A, OCT_SET_8BIT));
     OCT_TRY(oct_infer_check(q, B, OCT_SET_8BIT));
     OCT_TRY(oct_quant_check_scale(q, A_SCALE, 0));

@@ -23,17 +23,13 @@ static oct_status read_dims(const oct_infer *q, int i, bool trans, int64_t *rows
 
 static oct_status check_sides(const oct_infer *q, int64_t n)
 {
-    const oct_type *scale;
-
-    OCT_TRY(oct_infer_need(q, A_SCALE, &scale));
-    OCT_TRY(oct_infer_need(q, B_SCALE, &scale));
     OCT_TRY(oct_quant_check_scale(q, A_SCALE, 0));
     OCT_TRY(oct_quant_check_zero(q, A_ZERO, q->in[A]->dtype, 0));
     OCT_TRY(oct_quant_check_scale(q, B_SCALE, n));
     OCT_TRY(oct_quant_check_zero(q, B_ZERO, q->in[B]->dtype, n));
     OCT_TRY(oct_infer_check(q, C, OCT_SET(OCT_DTYPE_I32)));
     OCT_TRY(oct_infer_check(q, Y_ZERO, OCT_SET_8BIT));
-    OCT_TRY(oct_quant_check_scale(q, Y_SCALE, 0));
+    if (oct_infer_in(q, Y_SCALE)) OCT_TRY(oct_quant_check_scale(q, Y_SCALE, 0));
     return oct_quant_check_zero(q, Y_ZERO, OCT_DTYPE_NONE, 0);
 }
 

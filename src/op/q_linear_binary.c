@@ -8,7 +8,7 @@ enum { A, A_SCALE, A_ZERO, B, B_SCALE, B_ZERO, C_SCALE, C_ZERO };
 
 static oct_status shape(const oct_infer *q)
 {
-    const oct_type *a, *b, *scale;
+    const oct_type *a, *b;
 
     OCT_TRY(oct_infer_need(q, A, &a));
     OCT_TRY(oct_infer_need(q, B, &b));
@@ -18,7 +18,6 @@ static oct_status shape(const oct_infer *q)
         return oct_infer_fail(q, OCT_ERR_TYPE, "operands are %s and %s", oct_dtype_name(a->dtype),
                               oct_dtype_name(b->dtype));
     for (int i = A_SCALE; i <= C_SCALE; i += i == B_SCALE ? 2 : 3) {
-        OCT_TRY(oct_infer_need(q, i, &scale));
         OCT_TRY(oct_quant_check_scale(q, i, 0));
         OCT_TRY(oct_quant_check_zero(q, i + 1, a->dtype, 0));
     }

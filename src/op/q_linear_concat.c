@@ -35,10 +35,7 @@ static oct_status join(const oct_infer *q, int32_t axis, const oct_type *x, oct_
 
 static oct_status check_part(const oct_infer *q, int i, oct_dtype like, const oct_type **x)
 {
-    const oct_type *scale;
-
     OCT_TRY(oct_infer_need(q, i, x));
-    OCT_TRY(oct_infer_need(q, i + 1, &scale));
     OCT_TRY(oct_infer_check(q, i, OCT_SET_8BIT));
     if ((*x)->dtype != like && (*x)->dtype != OCT_DTYPE_NONE && like != OCT_DTYPE_NONE)
         return oct_infer_fail(q, OCT_ERR_TYPE, "operand %d is %s, expected %s", i,
@@ -53,7 +50,6 @@ static oct_status shape(const oct_infer *q)
     oct_type out = {.rank = -1};
     int32_t axis;
 
-    OCT_TRY(oct_infer_need(q, Y_SCALE, &x));
     OCT_TRY(oct_infer_need(q, Y_ZERO, &zero));
     OCT_TRY(oct_infer_check(q, Y_ZERO, OCT_SET_8BIT));
     OCT_TRY(oct_quant_check_scale(q, Y_SCALE, 0));

@@ -6,12 +6,10 @@
 
 oct_status oct_q_linear_check(const oct_infer *q)
 {
-    const oct_type *x, *scale;
+    const oct_type *x;
 
     OCT_TRY(oct_infer_need(q, OCT_QX, &x));
     OCT_TRY(oct_infer_check(q, OCT_QX, OCT_SET_8BIT));
-    OCT_TRY(oct_infer_need(q, OCT_QX_SCALE, &scale));
-    OCT_TRY(oct_infer_need(q, OCT_QY_SCALE, &scale));
     OCT_TRY(oct_quant_check_scale(q, OCT_QX_SCALE, 0));
     OCT_TRY(oct_quant_check_zero(q, OCT_QX_ZERO, x->dtype, 0));
     OCT_TRY(oct_quant_check_scale(q, OCT_QY_SCALE, 0));

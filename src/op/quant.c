@@ -27,6 +27,9 @@ static oct_status check_length(const oct_infer *q, int i, int64_t n)
 
 oct_status oct_quant_check_scale(const oct_infer *q, int i, int64_t n)
 {
+    const oct_type *scale;
+
+    OCT_TRY(oct_infer_need(q, i, &scale));
     OCT_TRY(oct_infer_check(q, i, OCT_SET_SCALE));
     return check_length(q, i, n);
 }

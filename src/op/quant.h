@@ -17,8 +17,8 @@ enum {
 void oct_quant_limits(oct_dtype t, int32_t *low, int32_t *high);
 
 /*
- * Checks of operand i in shape functions; absent operands pass. `n` is how many elements a list
- * must have if it is not a single number; -1: not known, 0: only a single number will do.
+ * Checks of operand i in shape functions; a zero point may be absent. `n` is how many elements a
+ * list must have if it is not a single number; -1: not known, 0: only a single number will do.
  */
 oct_status oct_quant_check_scale(const oct_infer *q, int i, int64_t n);
 oct_status oct_quant_check_zero(const oct_infer *q, int i, oct_dtype like, int64_t n);

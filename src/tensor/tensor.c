@@ -40,15 +40,17 @@ bool oct_type_is_static(const oct_type *t)
 int64_t oct_type_len(const oct_type *t)
 {
     int64_t n = 1;
+    bool empty = false;
 
     if (!oct_type_is_static(t)) return -1;
     for (int32_t i = 0; i < t->rank; i++) {
-        if (!t->dim[i]) return 0; /* whatever the others are */
+        /* Kernels multiply some of the dimensions, so even those beside a 0 must have a product. */
+        if (!t->dim[i])
+            empty = true;
+        else if (!oct_mul_i64(n, t->dim[i], &n))
+            return -1;
     }
-    for (int32_t i = 0; i < t->rank; i++) {
-        if (!oct_mul_i64(n, t->dim[i], &n)) return -1;
-    }
-    return n;
+    return empty ? 0 : n;
 }
 
 bool oct_type_bytes(const oct_type *t, size_t *out)

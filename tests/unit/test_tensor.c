@@ -20,13 +20,15 @@ static void free_ctx(oct_ctx *ctx)
 
 static void types_know_their_size(void **state)
 {
-    const int64_t dims[] = {1, 3, 640, 640}, open[] = {-1, 3}, empty[] = {0, INT64_MAX, INT64_MAX};
+    const int64_t dims[] = {1, 3, 640, 640}, open[] = {-1, 3}, none[] = {0, INT64_MAX, INT64_MAX};
+    const int64_t empty[] = {7, 0, INT64_MAX / 7};
     const int64_t huge[] = {INT64_MAX, 2}, wide[] = {INT64_MAX};
     const oct_type a = oct_type_make(OCT_DTYPE_F32, 4, dims), b = oct_type_unknown(OCT_DTYPE_I64);
     const oct_type c = oct_type_make(OCT_DTYPE_F32, 2, open);
-    const oct_type d = oct_type_make(OCT_DTYPE_F32, 3, empty);
+    const oct_type d = oct_type_make(OCT_DTYPE_F32, 3, none);
     const oct_type e = oct_type_make(OCT_DTYPE_U8, 2, huge);
     const oct_type f = oct_type_make(OCT_DTYPE_F32, 1, wide);
+    const oct_type g = oct_type_make(OCT_DTYPE_F32, 3, empty);
     size_t size = 0;
 
     (void)state;
@@ -36,7 +38,8 @@ static void types_know_their_size(void **state)
     assert_true(oct_type_is_static(&a) && !oct_type_is_static(&b) && !oct_type_is_static(&c));
     assert_int_equal(oct_type_len(&b), -1);
     assert_int_equal(oct_type_len(&c), -1);
-    assert_int_equal(oct_type_len(&d), 0); /* in spite of the others */
+    assert_int_equal(oct_type_len(&d), -1); /* the others have no product */
+    assert_int_equal(oct_type_len(&g), 0);
     assert_int_equal(oct_type_len(&e), -1);
     assert_false(oct_type_bytes(&f, &size));
     assert_true(oct_type_equal(&a, &a) && !oct_type_equal(&a, &c) && !oct_type_equal(&b, &c));

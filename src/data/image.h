@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a picture, and what a decoder of one file format offers. */
+#ifndef OCT_DATA_IMAGE_H
+#define OCT_DATA_IMAGE_H
+
+#include <octet/data.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+
+struct oct_image {
+    oct_ctx *ctx;
+    int32_t width, height;
+    uint8_t rgb[];
+};
+
+/* A new picture whose bytes are not set. Refuses sizes that are not positive or too large. */
+oct_status oct_image_make(oct_ctx *ctx, int64_t width, int64_t height, int64_t max_pixels,
+                          oct_image **out);
+
+/* Bytes of a file in memory. */
+typedef struct oct_bytes {
+    const uint8_t *data;
+    size_t size;
+} oct_bytes;
+
+/*
+ * One file format. `decode` also tells the EXIF orientation (1 to 8; 1 if there is none). A file
+ * that ends too early is broken: no half pictures.
+ */
+typedef struct oct_codec {
+    const char *name;
+    const char *extensions; /* " .jpg .jpeg " */
+    bool (*knows)(oct_bytes file);
+    oct_status (*size)(oct_ctx *ctx, oct_bytes file, int32_t *width, int32_t *height);
+    oct_status (*decode)(oct_ctx *ctx, oct_bytes file, int64_t max_pixels, oct_image **out,
+                         int *orientation);
+    oct_status (*encode)(oct_ctx *ctx, const oct_image *im, oct_writer *w);
+} oct_codec;
+
+extern const oct_codec oct_codec_jpeg; /* jpeg.c, the only place that sees libjpeg */
+extern const oct_codec oct_codec_png;  /* png.c, the only place that sees libpng */
+
+/* The codec that a file name's extension stands for; NULL: none. */
+const oct_codec *oct_codec_by_name(const char *path);
+
+/* Width and height as the file's header says (no EXIF turn); decodes nothing. */
+oct_status oct_image_peek(oct_ctx *ctx, const char *path, int32_t *width, int32_t *height);
+
+/* The orientation in an EXIF block ("II*\0..." or "MM\0*..."); 1 if it says none. */
+int oct_exif_orientation(oct_bytes exif);
+
+/* Turns and mirrors the picture so that it is upright; *im is replaced. */
+oct_status oct_exif_apply(oct_ctx *ctx, int orientation, oct_image **im);
+
+#endif

@@ -40,6 +40,13 @@ int oct_parallel_thread(void)
 #endif
 }
 
+void oct_parallel_release(void)
+{
+#ifdef _OPENMP
+    omp_pause_resource_all(omp_pause_soft);
+#endif
+}
+
 void oct_parallel_set_threads(int n_threads)
 {
 #ifndef _OPENMP

@@ -17,6 +17,13 @@ void oct_parallel_for(int n_threads, int64_t n, int64_t grain, oct_range_fn fn, 
 /* Inside an oct_range_fn: which of the n_threads runs it, from 0. For scratch memory only. */
 int oct_parallel_thread(void);
 
+/*
+ * Ends the calling thread's idle helpers; the next loop starts new ones. The OpenMP runtime counts
+ * helpers of all threads, and lets waiting ones sleep early (slow to wake) when there are more than
+ * cores: a thread that will not compute for a while should not keep any.
+ */
+void oct_parallel_release(void);
+
 /* The number of threads the calling thread's OpenMP regions (oneDNN's too) will use. */
 void oct_parallel_set_threads(int n_threads);
 

@@ -183,6 +183,7 @@ oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options, oct
     if ((st = oct_dnnl_new(g->ctx, &p->dnnl))) goto fail;
     if ((st = oct_graph_clone(g, &p->g))) goto fail;
     if ((st = compile(p))) goto fail;
+    oct_parallel_release(); /* runs may belong to other threads */
     *out = p;
     return OCT_OK;
 fail:
@@ -265,7 +266,7 @@ void oct_plan_step(const oct_plan *p, int32_t i, oct_step_info *info)
     if (i >= 0 && i < p->n_steps) {
         const oct_step *s = &p->steps[i];
 
-        all.name = s->node ? s->last->name : p->slots[s->in[0]].value->name;
+        all.name = s->node ? s->node->name : p->slots[s->in[0]].value->name;
         all.op = s->label;
         all.kernel = s->impl ? s->impl : s->kernel->name;
         all.macs = s->macs;

@@ -19,7 +19,7 @@ INLINE vf apply(oct_act_kind kind, vf x, vf a, vf b)
     case OCT_ACT_LEAKY:
         return pick(x < zero, x * a, x);
     case OCT_ACT_SWISH:
-        return x / (1.0f + vexp(-(x * a)));
+        return x * vinverse(1.0f + vexp(-(x * a)));
     case OCT_ACT_HARD_SWISH:
         return x * vmin(vmax(x * (1.0f / 6.0f) + 0.5f, zero), splat(1.0f));
     case OCT_ACT_SIGMOID:

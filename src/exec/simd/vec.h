@@ -79,6 +79,48 @@ INLINE vf pick(vi mask, vf a, vf b)
     return a;
 }
 
+/* The instructions are named where the compiler does not find them in the general form. */
+#if VW == 16 && defined(__AVX512F__)
+INLINE vf vmax(vf a, vf b)
+{
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+}
+
+INLINE vf vmin(vf a, vf b)
+{
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+}
+
+INLINE vf vround(vf x)
+{
+    return (vf)_mm512_roundscale_ps((__m512)x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
+/* p * 2^n for whole n */
+INLINE vf vscale(vf p, vf n)
+{
+    return (vf)_mm512_scalef_ps((__m512)p, (__m512)n);
+}
+
+/* 1 / x to about 2^-23 relative, without the slow division */
+INLINE vf vinverse(vf x)
+{
+    const vf r = (vf)_mm512_rcp14_ps((__m512)x);
+
+    return r * (2.0f - x * r);
+}
+#else
+#if VW == 8 && defined(__AVX2__)
+INLINE vf vmax(vf a, vf b)
+{
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+}
+
+INLINE vf vmin(vf a, vf b)
+{
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+}
+#else
 INLINE vf vmax(vf a, vf b)
 {
     return pick(a > b, a, b);
@@ -88,31 +130,46 @@ INLINE vf vmin(vf a, vf b)
 {
     return pick(a < b, a, b);
 }
+#endif
 
-/* e^x to about 1 unit in the last place; 0 below -87.3, saturated above 88.3. */
-INLINE vf vexp(vf x)
+INLINE vf vround(vf x)
 {
     const vf magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to an integer */
-    vf n, r, p;
-    vi e;
 
-    x = vmin(vmax(x, splat(-87.3f)), splat(88.3f));
-    n = (x * 1.44269504f + magic) - magic;
-    r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 0.5f;
-    p = p * (r * r) + r + 1.0f;
-    e = (__builtin_convertvector(n, vi) + 127) << 23;
+    return (x + magic) - magic;
+}
+
+INLINE vf vscale(vf p, vf n)
+{
+    const vi e = (__builtin_convertvector(n, vi) + 127) << 23;
+
     memcpy(&n, &e, sizeof(n));
     return p * n;
 }
 
+INLINE vf vinverse(vf x)
+{
+    return 1.0f / x;
+}
+#endif
+
+/* e^x, relative error below 2e-7 near zero and below 1e-5 at the ends; x is cut to [-87, 88]. */
+INLINE vf vexp(vf x)
+{
+    const vf t = vmin(vmax(x, splat(-87.0f)), splat(88.0f)) * 1.44269504f, n = vround(t);
+    const vf f = t - n;
+    vf p = f * 0.0013276470f + 0.0096755413f; /* 2^f on [-1/2, 1/2] */
+
+    p = p * f + 0.0555071346f;
+    p = p * f + 0.2402212024f;
+    p = p * f + 0.6931469440f;
+    p = p * f + 1.0000001192f;
+    return vscale(p, n);
+}
+
 INLINE vf vsigmoid(vf x)
 {
-    return 1.0f / (1.0f + vexp(-x));
+    return vinverse(1.0f + vexp(-x));
 }
 
 /* Near zero a polynomial keeps the relative error small. */

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 
-enum { MAX_OPERANDS = 6, MAX_RESULTS = 4, ROUNDS = 60, SECONDS = 10 };
+enum { MAX_OPERANDS = 6, MAX_RESULTS = 4, ROUNDS = 25, SECONDS = 10 };
 
 /* Of n numbers, mostly the small ones that come first. */
 static int64_t pick(oct_rng *r, const int64_t *v, uint64_t n)

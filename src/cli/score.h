@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How box metrics are shown: shared by the commands that score. */
+#ifndef CLI_SCORE_H
+#define CLI_SCORE_H
+
+#include "cli/cli.h"
+#include "cli/json.h"
+
+/* The twelve numbers with what each of them means. */
+void cli_score_print(FILE *out, const oct_box_metrics *m);
+
+/* Categories by rising AP: the n worst, or all if n is 0. Prints nothing if none has labels. */
+void cli_score_print_classes(FILE *out, const oct_box_eval *e, const oct_dataset *d, int n);
+
+/* ap, ap50 .. ar_large (null where there is nothing to measure), voc_map50, per_class. */
+void cli_score_json(cli_json *j, const oct_box_metrics *m, const oct_box_eval *e,
+                    const oct_dataset *d, bool curves);
+
+#endif

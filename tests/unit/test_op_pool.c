@@ -128,13 +128,12 @@ static void a_pool_needs_its_kernel(void **state)
     fixture *f = *state;
     oct_value *x = constant(f, F32, DIMS(1, 1, 2, 2), NULL);
     oct_node *n = NODE(f, &oct_op_max_pool, 1, x);
-    oct_tensor *out[1] = {NULL};
 
     assert_refuses(n, OCT_ERR_FORMAT, "kernel_shape is missing");
     set_window(n, INT32_MAX, 1, 0);
     assert_refuses(n, OCT_ERR_SHAPE, "larger than the padded input");
     set_window(n, 1, 1, INT32_MAX);
-    assert_fails(f->ctx, evaluate(n, out), OCT_ERR_SHAPE, "no tensor can have the type");
+    assert_refuses(n, OCT_ERR_SHAPE, "too large");
 }
 
 static void columns_add_up_to_images(void **state)

@@ -93,8 +93,10 @@ static oct_status enter_node(oct_scope *s, oct_span bytes, entry *e)
 
     OCT_TRY(oct_wire_node(&r->wire, bytes, &e->pb));
     OCT_TRY(oct_function_find(r, &e->pb, &fn));
-    e->is_constant = !fn && oct_span_is(e->pb.op_type, "Constant") && is_standard(e->pb.domain) &&
-                     e->pb.output.n == 1;
+    e->is_constant = !fn && oct_span_is(e->pb.op_type, "Constant") && is_standard(e->pb.domain);
+    if (e->is_constant && e->pb.output.n > 1)
+        return oct_fail(r->ctx, OCT_ERR_FORMAT, "a Constant node has %zu outputs, not one",
+                        e->pb.output.n);
     if (e->pb.name.size && !e->is_constant) {
         const char *name;
 

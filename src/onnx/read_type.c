@@ -73,6 +73,11 @@ oct_status oct_read_value_type(oct_reader *r, const oct_pb_value *info, oct_valu
 
     if (info->doc.size) OCT_TRY(oct_read_text(r, r->root->arena, info->doc, "doc string", &v->doc));
     if (!info->type.p) return OCT_OK;
+    /* An output may be declared as something else where it is an input: the last word counts. */
+    v->type = oct_type_unknown(OCT_DTYPE_NONE);
+    v->dim_name = NULL;
+    v->raw_type = NULL;
+    v->raw_type_size = 0;
     OCT_TRY(oct_wire_type(&r->wire, info->type, &pb));
     if (!pb.tensor.p) { /* sequence, optional, map, sparse tensor: carried, not understood */
         if (!info->type.size) return OCT_OK;

@@ -33,8 +33,8 @@ oct_status oct_up_broadcast_7(oct_draft *d)
     if (a < 0 || b < 0)
         return oct_draft_fail(d, OCT_ERR_UNSUPPORTED,
                               "broadcasting along an axis as before opset 7, with unknown shapes");
-    n = a - (axis < 0 ? axis + a : axis) - b;
-    if (axis < -a || axis > a || n < 0)
+    n = axis < -a || axis > a ? -1 : a - (axis < 0 ? axis + a : axis) - b;
+    if (n < 0)
         return oct_draft_fail(d, OCT_ERR_SHAPE, "operands do not fit at axis %lld",
                               (long long)axis);
     return n ? append_ones(d, 1, (int)n) : OCT_OK;
@@ -67,7 +67,7 @@ oct_status oct_up_softmax_13(oct_draft *d)
 {
     const int64_t axis = oct_draft_int(d, "axis", 1);
     const int rank = oct_draft_rank(d, 0);
-    const int64_t from_front = axis < 0 ? axis + rank : axis;
+    const int64_t from_front = axis < 0 && rank >= 0 ? axis + rank : axis;
     const oct_draft_attr flat = {.name = "axis", .value = {.kind = OCT_ATTR_INT, .i = axis}};
     const char *name;
     oct_draft inner;

@@ -5,6 +5,8 @@
 
 #include <octet/octet.h>
 
+#include "tests/fuzz/onnx_mutator.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -8,6 +8,8 @@
 #include "graph/graph.h"
 #include "onnx/write.h"
 
+#include "tests/fuzz/onnx_mutator.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static oct_status to_str(void *user, const void *p, size_t size)

@@ -72,7 +72,7 @@ static oct_status make_blocks(oct_plan *p, state *st, const float *w, const floa
     oct_conv *c = &st->c;
     const int64_t vw = st->simd->width, taps = c->kernel[0] * c->kernel[1];
     const int64_t n_vec = (c->c_out + vw - 1) / vw;
-    const int most = st->simd->conv->max_pixels[OCT_CONV_MAX_VEC - 1] ? 4 : 3;
+    const int most = st->simd->conv->max_vec;
     int64_t first = 0;
 
     c->n_blocks = (int32_t)((n_vec + most - 1) / most);

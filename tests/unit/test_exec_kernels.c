@@ -69,6 +69,8 @@ static void convolutions(void **state)
         {{16, 16, 3, 1, 2, 2, 16}, 1, 11, 12}, {{12, 24, 3, 1, 1, 1, 4}, 1, 8, 8},
         {{8, 16, 3, 1, 1, 0, 8}, 1, 6, 6},     {{4, 20, 2, 2, 1, 0, 1}, 1, 6, 6},
         {{512, 512, 3, 1, 1, 1, 1}, 1, 3, 3},  {{1, 1, 1, 1, 1, 0, 1}, 1, 1, 1},
+        {{16, 16, 3, 1, 1, 1, 1}, 1, 17, 19},  {{40, 58, 3, 1, 1, 0, 1}, 2, 19, 18},
+        {{33, 144, 3, 1, 1, 2, 1}, 1, 16, 23}, {{64, 64, 3, 1, 1, 1, 1}, 1, 40, 40},
     };
 
     for (size_t i = 0; i < OCT_COUNT(cases); i++) {
@@ -142,7 +144,7 @@ static void residuals(void **state)
     oct_value *x, *a, *b;
 
     oct_rng_init(&rng, 4);
-    x = picture(f, 1, 24, 8, 8);
+    x = picture(f, 1, 24, 18, 17); /* large enough for Winograd's method */
     a = emit(f, &oct_op_relu, conv(f, &rng, x, &(conv_case){24, 24, 3, 1, 1, 1, 1}), NULL);
     b = emit(f, &oct_op_add, emit(f, &oct_op_mul, oct_scalar(&f->b, 0.6f), x), a);
     b = emit(f, &oct_op_swish, b, NULL);

@@ -6,6 +6,7 @@
 #include "exec/simd/conv.h"
 
 #include "exec/simd/finish.h"
+#include "exec/simd/tile.h"
 #include "exec/simd/vec.h"
 
 #if defined(__clang__)
@@ -102,6 +103,10 @@ static const tile_fn tiles[OCT_CONV_MAX_VEC][14] = {
 };
 /* clang-format on */
 
+/* pixels of the largest tile for each number of vectors */
+static const int max_pixels[OCT_CONV_MAX_VEC] = {VW == 16 ? 14 : 12, VW == 16 ? 12 : 6,
+                                                 VW == 16 ? 8 : 4, VW == 16 ? 6 : 0};
+
 static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
 {
     return x < lo ? lo : x > hi ? hi : x;
@@ -164,8 +169,6 @@ static void find_source(const oct_conv *c, const oct_conv_io *io, int64_t y, int
 static void dense(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x0, int64_t x1,
                   int32_t b0, int32_t b1)
 {
-    static const int max_pixels[OCT_CONV_MAX_VEC] = {VW == 16 ? 14 : 12, VW == 16 ? 12 : 6,
-                                                     VW == 16 ? 8 : 4, VW == 16 ? 6 : 1};
     int64_t most = 1;
 
     for (int32_t b = b0; b < b1; b++)
@@ -194,6 +197,21 @@ static void dense(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x
                    c->residual_pitch, out, c->out_pitch, n, block->n);
         }
         x += n;
+    }
+}
+
+void OCT_SIMD_PRODUCT(const float *x, int64_t k, int64_t n, const float *w, int n_vec, float *y)
+{
+    static const float zeros[OCT_CONV_MAX_VEC * VW];
+    const oct_conv_block b = {.n_vec = n_vec, .n = (int64_t)n_vec * VW, .w = w, .bias = zeros};
+    const int64_t most = max_pixels[n_vec - 1];
+
+    for (int64_t i = 0; i < n;) {
+        const int64_t now = ceil_div(n - i, ceil_div(n - i, most));
+        const source s = {.x = x + i * k, .pixel = k, .ky1 = 1, .kw = 1, .c_in = k};
+
+        tiles[n_vec - 1][now - 1](&s, &b, y + i * b.n, b.n);
+        i += now;
     }
 }
 
@@ -313,7 +331,8 @@ static void depthwise(const oct_conv *c, const oct_conv_io *io, int64_t y)
 }
 
 const oct_conv_simd OCT_SIMD_CONV = {
-    .max_pixels = {VW == 16 ? 14 : 12, VW == 16 ? 12 : 6, VW == 16 ? 8 : 4, VW == 16 ? 6 : 0},
+    .max_vec = VW == 16 ? 4 : 3,
     .dense = dense,
     .depthwise = depthwise,
+    .winograd = OCT_SIMD_WINOGRAD,
 };

@@ -37,12 +37,11 @@ typedef struct oct_conv_io {
     float *patch; /* scratch of this thread */
 } oct_conv_io;
 
-#define OCT_CONV_MAX_VEC 4
+#define OCT_CONV_MAX_VEC   4
+#define OCT_WINOGRAD_TILES 24 /* at a time; fits all block sizes without a rest */
 
 typedef struct oct_conv_simd {
-    /* Most pixels one call of the inner kernel makes with a block of n_vec + 1 vectors; 0: no such
-     * block. */
-    int max_pixels[OCT_CONV_MAX_VEC];
+    int max_vec; /* vectors of the largest block */
 
     /* Output pixels [x0, x1) of row y, blocks [b0, b1). */
     void (*dense)(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x0, int64_t x1,
@@ -50,6 +49,9 @@ typedef struct oct_conv_simd {
 
     /* Row y of a depthwise convolution, all channels. */
     void (*depthwise)(const oct_conv *c, const oct_conv_io *io, int64_t y);
+
+    /* Tiles of 4x4 output pixels, counted over all pictures; at most OCT_WINOGRAD_TILES. */
+    void (*winograd)(const oct_conv *c, const oct_conv_io *io, int64_t first, int64_t n);
 } oct_conv_simd;
 
 #endif

@@ -177,19 +177,24 @@ static oct_status rank_hits(summary *s)
 static void find_gains(const summary *s, const tally *c, int a, int64_t n_right[T])
 {
     const size_t pitch = (size_t)s->most;
-    int64_t n_wrong[T] = {0};
+    int64_t n_wrong[T] = {0}, n_wrong_everywhere = 0;
 
     memset(n_right, 0, T * sizeof(*n_right));
     for (size_t k = c->first; k < c->end; k++) {
         const oct_box_hit *h = &s->e->hits[s->order[k].index];
 
+        if (h->right[a] == 0 && (h->wrong[a] == 0 || h->wrong[a] == (1u << T) - 1)) {
+            n_wrong_everywhere += h->wrong[a] != 0; /* by far the most */
+            continue;
+        }
         for (int t = 0; t < T; t++) {
             n_wrong[t] += (h->wrong[a] >> t) & 1;
             if ((h->right[a] >> t) & 1) {
                 const double right = (double)++n_right[t];
+                const double wrong = (double)(n_wrong[t] + n_wrong_everywhere);
 
                 s->gains[(size_t)t * pitch + (size_t)n_right[t] - 1] =
-                    right / ((double)n_wrong[t] + right + DBL_EPSILON);
+                    right / (wrong + right + DBL_EPSILON);
             }
         }
     }

@@ -497,6 +497,38 @@ static void chains_of_slices_become_one(void **state)
     oct_graph_free(g);
 }
 
+/* Every other row and column, four times: the stem of YOLOv5 and YOLOX. */
+static oct_value *focus(fixture *f, oct_value *x)
+{
+    oct_value *parts[4];
+    oct_node *cat;
+
+    for (int i = 0; i < 4; i++)
+        parts[i] = infer(f, node(f, &oct_op_slice,
+                                 (oct_value *[]){x, INTS(f, i % 2, i / 2), INTS(f, 1000, 1000),
+                                                 INTS(f, 2, 3), INTS(f, 2, 2)},
+                                 5));
+    cat = node(f, &oct_op_concat, parts, 4);
+    assert_ok(f->ctx, oct_node_set_int(cat, "axis", 1));
+    return infer(f, cat);
+}
+
+static void focus_stems_become_one_convolution(void **state)
+{
+    fixture *f = *state;
+    oct_value *even = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 12, 8});
+    oct_graph *g;
+    int n_changed = 0;
+
+    output(f, conv(f, focus(f, even), (conv_spec){.c_out = 5, .kernel = 3, .has_bias = true}));
+    output(f, conv(f, focus(f, even), (conv_spec){.c_out = 4, .kernel = 3, .stride = 2}));
+    g = hold_to_promises(f, "focus");
+    assert_ok(f->ctx, oct_pass_run(&oct_pass_fuse_focus, g, &n_changed));
+    assert_int_equal(n_changed, 1); /* the second has a stride of its own */
+    assert_int_equal(count(g, &oct_op_concat), 1);
+    oct_graph_free(g);
+}
+
 static void equal_nodes_become_one(void **state)
 {
     fixture *f = *state;
@@ -1049,6 +1081,7 @@ int main(void)
         TEST(chains_of_views_become_one),
         TEST(chains_of_transposes_become_one),
         TEST(chains_of_slices_become_one),
+        TEST(focus_stems_become_one_convolution),
         TEST(equal_nodes_become_one),
         TEST(if_with_a_constant_condition_is_inlined),
         TEST(branches_may_return_anything),

@@ -259,6 +259,18 @@ oct_status oct_npy_decode(oct_ctx *ctx, const uint8_t *data, size_t size, oct_te
     return OCT_OK;
 }
 
+oct_status oct_npy_peek(oct_ctx *ctx, const uint8_t *data, size_t size, oct_type *out)
+{
+    npy_header h;
+    const char *text = NULL;
+    size_t len = 0;
+
+    OCT_TRY(find_header(ctx, data, size, &text, &len));
+    OCT_TRY(parse_header(ctx, text, len, &h));
+    *out = h.type;
+    return OCT_OK;
+}
+
 oct_status oct_tensor_load_npy(oct_ctx *ctx, const char *path, oct_tensor **out)
 {
     oct_file *f = NULL;

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a dataset, and what its readers (one file for each format) fill in. */
+#ifndef OCT_DATA_DATASET_H
+#define OCT_DATA_DATASET_H
+
+#include "data/image.h"
+
+/* One picture, or one set of tensors. */
+typedef struct oct_item {
+    const char *path; /* of the arena */
+    int64_t id;       /* COCO's; for tensors the number in their source */
+    int32_t class_index;
+    int32_t n_labels;
+    const oct_label *labels; /* of the arena */
+} oct_item;
+
+typedef struct oct_category {
+    const char *name;
+    int64_t id;
+} oct_category;
+
+typedef struct oct_tensors oct_tensors; /* tensors.c */
+
+struct oct_dataset {
+    oct_ctx *ctx;
+    oct_arena *arena;
+    const char *kind;
+    bool skip_bad;
+    bool has_ids; /* the items' ids are the file's */
+    int64_t skipped;
+    oct_item *items;
+    size_t n_items, cap_items;
+    oct_category *categories;
+    size_t n_categories, cap_categories;
+    oct_tensors *tensors; /* NULL: pictures */
+};
+
+/* Appends a picture without labels and class; `path` must live as long as the arena. */
+oct_status oct_dataset_add(oct_dataset *d, const char *path);
+oct_status oct_dataset_add_category(oct_dataset *d, const char *name, int64_t id);
+
+/*
+ * Call it where a broken entry was found and the reason is set: puts `where` in front of it; if
+ * broken entries are to be left out, counts this one and returns OCT_OK. Want of memory is no
+ * broken entry.
+ */
+oct_status oct_dataset_bad(oct_dataset *d, oct_status st, const char *where);
+
+/* "FOLDER/NAME" in the arena; NAME itself if folder is NULL. NULL: no memory. */
+const char *oct_dataset_join(oct_dataset *d, const char *folder, const char *name);
+
+/* Labels collected for one picture. */
+typedef struct oct_labels {
+    oct_label *items;
+    size_t n, cap;
+} oct_labels;
+
+oct_status oct_labels_add(oct_ctx *ctx, oct_labels *l, const oct_label *label);
+/* Copies them to the arena and gives them to picture `item`; l is empty then. */
+oct_status oct_labels_give(oct_dataset *d, oct_labels *l, oct_item *item);
+
+/* Fails unless the four numbers are finite, not huge, and the sides not negative. */
+oct_status oct_label_check(oct_ctx *ctx, const oct_label *label);
+/* Fails if a picture of this size (0: not known) has nothing of the box. */
+oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *label, int64_t width,
+                                  int64_t height);
+
+/* The readers. `images` is the pictures' folder, or NULL where only the annotations are read. */
+oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);
+oct_status oct_read_voc(oct_dataset *d, const char *images, const char *folder);
+oct_status oct_read_yolo(oct_dataset *d, const char *images, const char *folder);
+oct_status oct_read_list(oct_dataset *d, const char *images, const char *path);
+oct_status oct_read_pictures(oct_dataset *d, const char *folder);
+oct_status oct_read_class_folders(oct_dataset *d, const char *folder);
+
+/* Finds out what was given and calls its reader. Either may be NULL, not both. */
+oct_status oct_dataset_recognise(oct_dataset *d, const char *images, const char *annotations);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other folders need of detectors beyond the public interface. */
+#ifndef OCT_DETECT_DETECTOR_H
+#define OCT_DETECT_DETECTOR_H
+
+#include <octet/detect.h>
+
+/* The same detector for another thread: it works in `ctx`. */
+oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector **out);
+
+/*
+ * A copy of the graph whose picture input has this size; recognising it, and planning it, see the
+ * right shapes. Fails if the network cannot have them.
+ */
+oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, int32_t height,
+                             oct_graph **out);
+
+/* The input that takes the picture. */
+oct_status oct_detector_input(const oct_graph *g, const char **name, oct_dtype *dtype);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks that suppress inside: rows of finished boxes, in the five forms that exporters write. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "detect/family.h"
+#include "graph/op.h"
+
+enum {
+    COUNTED, /* count [n,1], boxes [n,k,4], scores [n,k], classes [n,k]: EfficientNMS_TRT */
+    ROWS6,   /* [n,k,6] or [k,6]: corners, score, class */
+    ROWS7,   /* [k,7]: picture, corners, then class and score in either order */
+    SPLIT,   /* boxes [k,4], scores [k], classes [k] */
+    INDICES, /* [k,3]: picture, class, anchor; with boxes [n,anchors,4], scores [n,classes,anchors]
+              */
+};
+
+enum { COUNT, CLASSES }; /* roles in `extra` */
+
+static bool is_integer(const oct_type *t)
+{
+    return t->dtype == OCT_DTYPE_I64 || t->dtype == OCT_DTYPE_I32;
+}
+
+/* Four outputs: their shapes tell boxes and count; of the other two, the integers, or the name with
+ * "class" or "label", are the classes, else the last. */
+static bool match_counted(const oct_net *net, oct_reading *r)
+{
+    r->boxes = r->scores = r->extra[COUNT] = r->extra[CLASSES] = -1;
+    if (net->g->n_outputs != 4) return false;
+    for (int32_t i = 0; i < 4; i++) {
+        const oct_type *t = oct_net_out(net, i);
+        const char *name = net->g->outputs[i]->name;
+
+        if (t->rank == 3 && t->dim[2] == 4)
+            r->boxes = i;
+        else if (t->rank == 1 || (t->rank == 2 && t->dim[1] == 1))
+            r->extra[COUNT] = i;
+        else if (t->rank == 2 && (is_integer(t) || strstr(name, "class") || strstr(name, "label")))
+            r->extra[CLASSES] = i;
+        else if (t->rank == 2 && r->scores < 0)
+            r->scores = i;
+        else if (t->rank == 2)
+            r->extra[CLASSES] = i;
+    }
+    return r->boxes >= 0 && r->scores >= 0 && r->extra[COUNT] >= 0 && r->extra[CLASSES] >= 0;
+}
+
+static bool match_indices(const oct_net *net, oct_reading *r)
+{
+    r->boxes = r->scores = r->extra[0] = -1;
+    if (net->g->n_outputs != 3) return false;
+    for (int32_t i = 0; i < 3; i++) {
+        const oct_type *t = oct_net_out(net, i);
+
+        if (t->rank == 2 && t->dim[1] == 3 && is_integer(t))
+            r->extra[0] = i;
+        else if (t->rank == 3 && t->dim[2] == 4 && r->boxes < 0)
+            r->boxes = i;
+        else if (t->rank == 3)
+            r->scores = i;
+    }
+    return r->boxes >= 0 && r->scores >= 0 && r->extra[0] >= 0;
+}
+
+static bool match_split(const oct_net *net, oct_reading *r)
+{
+    r->boxes = r->scores = r->extra[0] = -1;
+    if (net->g->n_outputs != 3) return false;
+    for (int32_t i = 0; i < 3; i++) {
+        const oct_type *t = oct_net_out(net, i);
+
+        if (t->rank == 2 && t->dim[1] == 4)
+            r->boxes = i;
+        else if (t->rank == 1 && is_integer(t))
+            r->extra[0] = i;
+        else if (t->rank == 1)
+            r->scores = i;
+    }
+    return r->boxes >= 0 && r->scores >= 0 && r->extra[0] >= 0;
+}
+
+static bool match_rows(const oct_net *net, oct_reading *r)
+{
+    const oct_type *t = oct_net_out(net, 0);
+
+    if (!t || net->g->n_outputs != 1 || (t->rank != 2 && t->rank != 3)) return false;
+    r->boxes = 0;
+    r->form = t->dim[t->rank - 1] == 7 ? ROWS7 : ROWS6;
+    return t->dim[t->rank - 1] == 6 || (t->dim[1] == 7 && t->rank == 2);
+}
+
+static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
+{
+    static const char *const texts[] = {
+        [COUNTED] = "outputs are a count, boxes, scores and classes of finished detections",
+        [ROWS6] = "output rows are finished detections: corners, score, class",
+        [ROWS7] = "output rows are finished detections: picture, corners, class and score",
+        [SPLIT] = "outputs are boxes, scores and classes of finished detections",
+        [INDICES] = "outputs are the indices that NonMaxSuppression chose, with boxes and scores",
+    };
+    const bool suppresses = oct_net_has_op(net, "NonMaxSuppression");
+
+    if (match_counted(net, r))
+        r->form = COUNTED;
+    else if (match_indices(net, r))
+        r->form = INDICES;
+    else if (match_split(net, r))
+        r->form = SPLIT;
+    else if (!match_rows(net, r))
+        return OCT_OK;
+    r->n_classes = 0; /* nothing tells how many there are */
+    if (r->form == INDICES && oct_net_out(net, r->scores)->dim[1] > 0)
+        r->n_classes = (int32_t)OCT_MIN(oct_net_out(net, r->scores)->dim[1], INT16_MAX);
+    *sure = suppresses || r->form == COUNTED       ? OCT_SURE_YES
+            : r->form == ROWS6 || r->form == ROWS7 ? OCT_SURE_MAYBE
+                                                   : OCT_SURE_LIKELY;
+    if (r->form == ROWS6 && !suppresses &&
+        oct_net_levels(net, oct_net_out(net, 0)->dim[oct_net_out(net, 0)->rank - 2], 1).n)
+        *sure = OCT_SURE_NO; /* one row for each cell: a network with one class */
+    (void)snprintf(r->why, sizeof(r->why), "%s%s", texts[r->form],
+                   suppresses ? "; the network contains NonMaxSuppression" : "");
+    return OCT_OK;
+}
+
+/* --- reading --- */
+
+static void push(const oct_decoding *d, const float *corners, float score, float category,
+                 int64_t index)
+{
+    if (!(score > d->threshold) || !(category >= 0) || !(category < (float)INT32_MAX)) return;
+    oct_candidates_push(d->found, &(oct_candidate){.x1 = corners[0],
+                                                   .y1 = corners[1],
+                                                   .x2 = corners[2],
+                                                   .y2 = corners[3],
+                                                   .score = score,
+                                                   .category = (int32_t)category,
+                                                   .index = index});
+}
+
+static oct_status decode_counted(oct_decoding *d)
+{
+    const oct_reading *r = d->reading;
+    oct_view boxes, scores, classes, count;
+    int64_t n;
+
+    OCT_TRY(oct_decoding_view(d, r->boxes, 2, &boxes));
+    OCT_TRY(oct_decoding_view(d, r->scores, 1, &scores));
+    OCT_TRY(oct_decoding_view(d, r->extra[CLASSES], 1, &classes));
+    OCT_TRY(oct_decoding_whole(d, r->extra[COUNT], &count));
+    if (boxes.dim[1] != 4 || count.dim[0] <= d->index) return oct_decoding_misfit(d, r->boxes);
+    n = OCT_MIN(boxes.dim[0], OCT_MIN(scores.dim[0], classes.dim[0]));
+    if (!(count.x[d->index] >= 0)) return oct_decoding_misfit(d, r->extra[COUNT]);
+    if (count.x[d->index] < (float)n) n = (int64_t)count.x[d->index];
+    for (int64_t i = 0; i < n; i++)
+        push(d, boxes.x + i * 4, scores.x[i], classes.x[i], i);
+    return OCT_OK;
+}
+
+static oct_status decode_rows6(oct_decoding *d)
+{
+    oct_view v;
+
+    OCT_TRY(oct_decoding_whole(d, 0, &v));
+    if (v.rank == 3) OCT_TRY(oct_decoding_view(d, 0, 2, &v));
+    if (v.dim[1] != 6) return oct_decoding_misfit(d, 0);
+    for (int64_t i = 0; i < v.dim[0]; i++)
+        push(d, v.x + i * 6, v.x[i * 6 + 4], v.x[i * 6 + 5], i);
+    return OCT_OK;
+}
+
+/* Class before score, unless a number in the class's place is not whole. */
+static oct_status decode_rows7(oct_decoding *d)
+{
+    bool class_first = true;
+    oct_view v;
+
+    OCT_TRY(oct_decoding_whole(d, 0, &v));
+    if (v.rank != 2 || v.dim[1] != 7) return oct_decoding_misfit(d, 0);
+    for (int64_t i = 0; i < v.dim[0]; i++)
+        if (v.x[i * 7 + 5] != floorf(v.x[i * 7 + 5])) class_first = false;
+    for (int64_t i = 0; i < v.dim[0]; i++) {
+        const float *x = v.x + i * 7;
+
+        if (x[0] != (float)d->index) continue;
+        push(d, x + 1, class_first ? x[6] : x[5], class_first ? x[5] : x[6], i);
+    }
+    return OCT_OK;
+}
+
+static oct_status decode_split(oct_decoding *d)
+{
+    const oct_reading *r = d->reading;
+    oct_view boxes, scores, classes;
+
+    OCT_TRY(oct_decoding_whole(d, r->boxes, &boxes));
+    OCT_TRY(oct_decoding_whole(d, r->scores, &scores));
+    OCT_TRY(oct_decoding_whole(d, r->extra[0], &classes));
+    if (boxes.rank != 2 || boxes.dim[1] != 4 || scores.rank != 1 || classes.rank != 1 ||
+        scores.dim[0] != boxes.dim[0] || classes.dim[0] != boxes.dim[0])
+        return oct_decoding_misfit(d, r->boxes);
+    for (int64_t i = 0; i < boxes.dim[0] && d->index == 0; i++)
+        push(d, boxes.x + i * 4, scores.x[i], classes.x[i], i);
+    return OCT_OK;
+}
+
+static oct_status decode_indices(oct_decoding *d)
+{
+    const oct_reading *r = d->reading;
+    oct_view boxes, scores, chosen;
+
+    OCT_TRY(oct_decoding_view(d, r->boxes, 2, &boxes));
+    OCT_TRY(oct_decoding_view(d, r->scores, 2, &scores));
+    OCT_TRY(oct_decoding_whole(d, r->extra[0], &chosen));
+    if (boxes.dim[1] != 4 || scores.dim[1] != boxes.dim[0] || chosen.rank != 2 ||
+        chosen.dim[1] != 3)
+        return oct_decoding_misfit(d, r->extra[0]);
+    for (int64_t i = 0; i < chosen.dim[0]; i++) {
+        const float *x = chosen.x + i * 3;
+
+        if (x[0] != (float)d->index) continue;
+        if (!(x[1] >= 0 && x[1] < (float)scores.dim[0] && x[2] >= 0 && x[2] < (float)boxes.dim[0]))
+            return oct_decoding_misfit(d, r->extra[0]);
+        push(d, boxes.x + (int64_t)x[2] * 4,
+             scores.x[(int64_t)x[1] * scores.dim[1] + (int64_t)x[2]], x[1], i);
+    }
+    return OCT_OK;
+}
+
+static oct_status decode(oct_decoding *d)
+{
+    static oct_status (*const decoders[])(oct_decoding *) = {
+        [COUNTED] = decode_counted, [ROWS6] = decode_rows6,     [ROWS7] = decode_rows7,
+        [SPLIT] = decode_split,     [INDICES] = decode_indices,
+    };
+
+    return decoders[d->reading->form](d);
+}
+
+const oct_family oct_family_nms = {
+    .name = "nms",
+    .help =
+        "finished detections: count, boxes, scores, classes (EfficientNMS_TRT); rows of 6 or "
+        "7; boxes, scores, classes; or NonMaxSuppression's indices [k, 3] with boxes and scores",
+    .is_suppressed = true,
+    .match = match,
+    .decode = decode,
+};

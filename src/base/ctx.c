@@ -9,6 +9,7 @@
 #include <octet/version.h>
 
 #include "base/machine.h"
+#include "base/mem.h"
 
 #define OCT_ALIGN 64
 
@@ -37,6 +38,14 @@ oct_ctx *oct_ctx_new(const oct_allocator *allocator)
     ctx->allocator = a;
     ctx->mem_limit = oct_machine_memory();
     return ctx;
+}
+
+oct_ctx *oct_ctx_new_like(const oct_ctx *ctx)
+{
+    oct_ctx *copy = oct_ctx_new(&ctx->allocator);
+
+    if (copy) copy->mem_limit = ctx->mem_limit;
+    return copy;
 }
 
 void oct_ctx_free(oct_ctx *ctx)

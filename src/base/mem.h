@@ -5,6 +5,9 @@
 
 #include "base/status.h"
 
+/* A context for another thread: same allocator and limit, no callbacks. NULL: no memory. */
+oct_ctx *oct_ctx_new_like(const oct_ctx *ctx);
+
 /*
  * 64-byte aligned. NULL with the context's error set if there is none, or the limit is reached.
  * Freed with oct_free(), from any thread.

@@ -8,25 +8,30 @@
 
 void oct_json_stream_init(oct_json_stream *s, oct_ctx *ctx, const void *data, size_t size)
 {
-    *s = (oct_json_stream){ctx, data, data, (const char *)data + size};
+    *s = (oct_json_stream){
+        .ctx = ctx, .p = data, .end = (const char *)data + size, .counted = data, .line = 1};
     if (size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3)) s->p += 3; /* a byte order mark */
 }
 
-static int line_of(const oct_json_stream *s, const char *p)
+/* The line of p, which never lies before an earlier one. */
+static long long line_of(oct_json_stream *s, const char *p)
 {
-    int line = 1;
+    while (s->counted < p) {
+        const char *newline = memchr(s->counted, '\n', (size_t)(p - s->counted));
 
-    for (const char *q = s->begin; (q = memchr(q, '\n', (size_t)(p - q))); q++)
-        line++;
-    return line;
+        if (!newline) break;
+        s->counted = newline + 1;
+        s->line++;
+    }
+    return s->line;
 }
 
-static oct_status fail(const oct_json_stream *s, const char *what)
+static oct_status fail(oct_json_stream *s, const char *what)
 {
     if (s->p >= s->end)
-        return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %d: the file ends too early: %s",
+        return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %lld: the file ends too early: %s",
                         line_of(s, s->end), what);
-    return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %d: %s near \"%.*s\"", line_of(s, s->p), what,
+    return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %lld: %s near \"%.*s\"", line_of(s, s->p), what,
                     (int)OCT_MIN(s->end - s->p, 16), s->p);
 }
 
@@ -153,7 +158,7 @@ oct_status oct_json_stream_value(oct_json_stream *s, json_t **out, bool *ends)
     if (json_error_code(&error) == json_error_out_of_memory)
         return oct_fail(s->ctx, OCT_ERR_MEMORY, "out of memory: JSON");
     if (ends) *ends = true;
-    return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %d: %s",
+    return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %lld: %s",
                     line_of(s, begin) + OCT_MAX(error.line, 1) - 1, error.text);
 }
 

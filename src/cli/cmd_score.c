@@ -154,7 +154,7 @@ static oct_status score(cli *c, const args *a, const int64_t *ids, int64_t n_ids
     r.seconds = (double)(cli_time_ns() - start) * 1e-9;
     if (c->opt.json)
         st = print_json(c, &r, a->per_class);
-    else if (!c->opt.quiet)
+    else
         print_text(&r, a->per_class);
 done:
     oct_box_eval_free(e);

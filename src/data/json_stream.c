@@ -8,8 +8,12 @@
 
 void oct_json_stream_init(oct_json_stream *s, oct_ctx *ctx, const void *data, size_t size)
 {
-    *s = (oct_json_stream){
-        .ctx = ctx, .p = data, .end = (const char *)data + size, .counted = data, .line = 1};
+    *s = (oct_json_stream){.ctx = ctx,
+                           .begin = data,
+                           .p = data,
+                           .end = (const char *)data + size,
+                           .counted = data,
+                           .line = 1};
     if (size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3)) s->p += 3; /* a byte order mark */
 }
 

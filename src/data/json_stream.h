@@ -12,7 +12,7 @@
 
 typedef struct oct_json_stream {
     oct_ctx *ctx;
-    const char *p, *end;
+    const char *begin, *p, *end;
     const char *counted; /* lines are counted up to here: each byte once, whatever goes wrong */
     int64_t line;
 } oct_json_stream;

@@ -100,7 +100,10 @@ static void misfits_are_refused(void **state)
                    "2 and 1 dims");
     assert_refuses(NODE(f, &oct_op_gemm, 1, x, constant(f, F32, DIMS(3, 1), NULL),
                         constant(f, F32, DIMS(2, 5), NULL)),
-                   OCT_ERR_SHAPE, "c is larger");
+                   OCT_ERR_SHAPE, "c does not fit");
+    assert_refuses(NODE(f, &oct_op_gemm, 1, x, constant(f, F32, DIMS(3, 1), NULL),
+                        constant(f, F32, DIMS(0), NULL)),
+                   OCT_ERR_SHAPE, "c does not fit");
 }
 
 static oct_node *einsum(fixture *f, const char *equation, oct_value *x, oct_value *y)

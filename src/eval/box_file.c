@@ -23,6 +23,7 @@ enum {
 typedef struct results {
     oct_box_eval *e;
     oct_json_stream s;
+    const char *begin; /* of the file */
     oct_box_found *items;
     size_t n, cap;
     size_t *start;   /* n_images + 1: where the entries of a picture begin in `order` */
@@ -190,7 +191,7 @@ static oct_status read_entry(results *r, oct_box_found *out)
 static oct_status read_all(results *r)
 {
     oct_ctx *ctx = r->e->ctx;
-    const int64_t size = r->s.end - r->s.begin;
+    const int64_t size = r->s.end - r->begin;
     int64_t n = 0;
     bool more = true;
 
@@ -210,7 +211,7 @@ static oct_status read_all(results *r)
             return oct_fail_at(ctx, st, where);
         }
         if (n % PROGRESS_EVERY == 0)
-            OCT_TRY(oct_progress(ctx, "reading results", r->s.p - r->s.begin, size));
+            OCT_TRY(oct_progress(ctx, "reading results", r->s.p - r->begin, size));
         if (r->e->images[f.image].left_out) continue;
         if (r->n == UINT32_MAX)
             return oct_fail(ctx, OCT_ERR_UNSUPPORTED, "more than 4,294,967,295 results");
@@ -273,6 +274,7 @@ oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path)
 
     if ((st = oct_file_map(e->ctx, path, &f))) return st;
     oct_json_stream_init(&r.s, e->ctx, oct_file_data(f), oct_file_size(f));
+    r.begin = (const char *)oct_file_data(f);
     st = read_all(&r);
     oct_file_unref(f);
     if (!st) st = group(&r);

@@ -16,6 +16,6 @@ oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, i
                              oct_graph **out);
 
 /* The input that takes the picture. */
-oct_status oct_detector_input(const oct_graph *g, const char **name, oct_dtype *dtype);
+oct_status oct_detector_input(const oct_graph *g, const oct_value **out);
 
 #endif

@@ -228,12 +228,11 @@ oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, i
     return OCT_OK;
 }
 
-oct_status oct_detector_input(const oct_graph *g, const char **name, oct_dtype *dtype)
+oct_status oct_detector_input(const oct_graph *g, const oct_value **out)
 {
     oct_net net = {.g = g};
 
     OCT_TRY(find_input(&net, g));
-    *name = net.input->name;
-    *dtype = net.input->type.dtype;
+    *out = net.input;
     return OCT_OK;
 }

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The evaluation at work: threads that run the network, and the order of their results. */
+#include "eval/workers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "base/mem.h"
+#include "data/dataset.h"
+#include "detect/detector.h"
+
+typedef struct worker {
+    oct_eval_job *j;
+    bool is_first; /* the caller's own thread: it alone reports progress */
+    oct_ctx *ctx;
+    oct_run *run;
+    oct_detector *detector;
+    void *input;
+    const oct_loaded **loaded; /* `batch` of them */
+    oct_eval_times times;
+    pthread_t thread;
+    bool is_started;
+} worker;
+
+/* The first failure counts; everybody stops. */
+static void fail(oct_eval_job *j, oct_status st, const char *why)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    if (!j->status) {
+        j->status = st;
+        (void)snprintf(j->error, sizeof(j->error), "%s", why);
+    }
+    (void)pthread_cond_broadcast(&j->moved);
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+static bool is_stopped(oct_eval_job *j)
+{
+    bool stopped;
+
+    (void)pthread_mutex_lock(&j->lock);
+    stopped = j->status != OCT_OK;
+    (void)pthread_mutex_unlock(&j->lock);
+    return stopped;
+}
+
+/* --- feeding --- */
+
+/* The next pictures, at most a batch, and which part they are. *n 0: there are no more. */
+static oct_status take(worker *w, int32_t *n, int64_t *part)
+{
+    oct_eval_job *j = w->j;
+    const int64_t left = oct_dataset_size(j->d) - j->n_taken;
+    oct_status st = OCT_OK;
+
+    *n = (int32_t)OCT_MIN(left, (int64_t)j->batch);
+    *part = j->n_parts_taken;
+    for (int32_t i = 0; i < *n && !st; i++)
+        if (!(st = oct_loader_next(j->loader, &w->loaded[i]))) j->n_taken++;
+    if (*n) j->n_parts_taken++;
+    return st;
+}
+
+/* Copies the pictures into the run's input and notes what the loader says of them. */
+static oct_status feed(worker *w, oct_eval_part *p)
+{
+    oct_eval_job *j = w->j;
+
+    for (int32_t i = 0; i < p->n; i++) {
+        const oct_loaded *l = w->loaded[i];
+        oct_eval_item *it = &p->items[i];
+
+        it->index = l->index;
+        it->map = l->map;
+        it->n_found = 0;
+        it->is_broken = l->status != OCT_OK;
+        w->times.decode += l->decode_ns;
+        w->times.preprocess += l->preprocess_ns;
+        if (!it->is_broken)
+            memcpy((char *)w->input + (size_t)i * j->item_size, l->data, j->item_size);
+        else if (!j->d->skip_bad)
+            return oct_fail(w->ctx, l->status, "%s", l->error);
+        else
+            oct_log(w->ctx, OCT_LOG_WARN, "left out: %s", l->error);
+    }
+    return OCT_OK;
+}
+
+static void give_back(worker *w, int32_t n)
+{
+    (void)pthread_mutex_lock(&w->j->feed);
+    for (int32_t i = 0; i < n; i++)
+        oct_loader_done(w->j->loader, w->loaded[i]);
+    (void)pthread_mutex_unlock(&w->j->feed);
+}
+
+/* --- reading the outputs --- */
+
+/* Renames classes to the dataset's categories; those it does not have are left out. */
+static int32_t to_categories(const oct_eval_job *j, oct_detection *found, int32_t n)
+{
+    int32_t kept = 0;
+
+    for (int32_t i = 0; i < n; i++) {
+        const int32_t k = found[i].category;
+
+        if (k >= j->n_to_category || j->to_category[k] < 0) continue;
+        found[kept] = found[i];
+        found[kept++].category = j->to_category[k];
+    }
+    return kept;
+}
+
+static oct_status read_picture(worker *w, oct_eval_item *it, int32_t index)
+{
+    oct_eval_job *j = w->j;
+    const float *scores = NULL;
+    int32_t n = 0, right;
+
+    if (j->boxes) {
+        OCT_TRY(oct_detector_decode(w->detector, w->run, index, &it->map, &j->nms, it->found, &n));
+        it->n_found = to_categories(j, it->found, n);
+        return OCT_OK;
+    }
+    OCT_TRY(oct_detector_scores(w->detector, w->run, index, &scores, &n));
+    right = oct_dataset_class(j->d, it->index);
+    oct_topk_init(&it->topk);
+    oct_topk_see(&it->topk, scores, n,
+                 right >= 0 && right < j->n_to_category ? j->to_category[right] : right);
+    return OCT_OK;
+}
+
+static oct_status run_part(worker *w, oct_eval_part *p)
+{
+    int64_t start = oct_time_ns(), end;
+
+    OCT_TRY(oct_run_execute(w->run));
+    end = oct_time_ns();
+    w->times.network += end - start;
+    for (int32_t i = 0; i < p->n; i++)
+        if (!p->items[i].is_broken) OCT_TRY(read_picture(w, &p->items[i], i));
+    w->times.post += oct_time_ns() - end;
+    return OCT_OK;
+}
+
+/* --- scoring, in order --- */
+
+static oct_status score_part(oct_eval_job *j, const oct_eval_part *p)
+{
+    for (int32_t i = 0; i < p->n; i++) {
+        const oct_eval_item *it = &p->items[i];
+
+        j->n_done++;
+        if (it->is_broken)
+            j->n_skipped++;
+        else if (!j->boxes)
+            oct_topk_merge(&j->topk, &it->topk);
+        else
+            OCT_TRY(oct_box_eval_see(j->boxes, it->index, it->found, it->n_found));
+        if (j->results && !it->is_broken)
+            OCT_TRY(oct_results_put(j->results, j->d, it->index, it->found, it->n_found));
+    }
+    return OCT_OK;
+}
+
+/* Scores all parts that are ready and whose turn it is. Called with the lock held. */
+static oct_status advance(oct_eval_job *j)
+{
+    const int64_t start = oct_time_ns();
+    oct_status st = OCT_OK;
+
+    while (!st && j->ring[j->next_part % j->n_ring].is_ready) {
+        oct_eval_part *p = &j->ring[j->next_part % j->n_ring];
+
+        st = score_part(j, p);
+        p->is_ready = false;
+        j->next_part++;
+        (void)pthread_cond_broadcast(&j->moved);
+    }
+    j->times.score += oct_time_ns() - start;
+    return st;
+}
+
+/* The part's place in the ring, once nobody needs what is there. NULL: the work stops. */
+static oct_eval_part *reserve(oct_eval_job *j, int64_t part)
+{
+    bool stopped;
+
+    (void)pthread_mutex_lock(&j->lock);
+    while (!j->status && part - j->next_part >= j->n_ring)
+        (void)pthread_cond_wait(&j->moved, &j->lock);
+    stopped = j->status != OCT_OK;
+    (void)pthread_mutex_unlock(&j->lock);
+    return stopped ? NULL : &j->ring[part % j->n_ring];
+}
+
+static void deliver(oct_eval_job *j, oct_eval_part *p)
+{
+    oct_status st;
+    char why[sizeof(j->error)] = "";
+
+    (void)pthread_mutex_lock(&j->lock);
+    p->is_ready = true;
+    if ((st = advance(j))) (void)snprintf(why, sizeof(why), "%s", oct_ctx_error(j->ctx));
+    (void)pthread_mutex_unlock(&j->lock);
+    if (st) fail(j, st, why);
+}
+
+/* --- progress --- */
+
+/* The metric so far, at growing distances: its whole cost is then that of a few finishes. */
+static void refresh_metric(oct_eval_job *j)
+{
+    oct_box_metrics m;
+    double top1, top5;
+
+    if (j->n_done < j->next_metric) return;
+    j->next_metric = j->n_done + OCT_MAX(j->n_done / 2, 16);
+    if (j->boxes) {
+        if (oct_box_eval_finish(j->boxes, 0, &m) == OCT_OK && m.ap >= 0)
+            (void)snprintf(j->what, sizeof(j->what), "AP %.3f so far", m.ap);
+    } else {
+        oct_topk_finish(&j->topk, &top1, &top5);
+        if (top1 >= 0) (void)snprintf(j->what, sizeof(j->what), "top-1 %.3f so far", top1);
+    }
+}
+
+static oct_status report(worker *w)
+{
+    oct_eval_job *j = w->j;
+    int64_t done;
+
+    (void)pthread_mutex_lock(&j->lock);
+    refresh_metric(j);
+    done = j->n_done;
+    (void)pthread_mutex_unlock(&j->lock);
+    return oct_progress(w->ctx, j->what, done, oct_dataset_size(j->d));
+}
+
+/* --- threads --- */
+
+static oct_status work(worker *w)
+{
+    oct_eval_job *j = w->j;
+
+    for (;;) {
+        oct_eval_part *p;
+        int32_t n = 0;
+        int64_t part;
+        oct_status st;
+
+        if (is_stopped(j)) return OCT_OK;
+        (void)pthread_mutex_lock(&j->feed);
+        st = take(w, &n, &part);
+        (void)pthread_mutex_unlock(&j->feed);
+        if (st) return oct_fail(w->ctx, st, "%s", oct_ctx_error(j->ctx));
+        if (n == 0) return OCT_OK;
+        if (!(p = reserve(j, part))) return OCT_OK;
+        p->n = n;
+        st = feed(w, p);
+        give_back(w, n);
+        if (st) return st;
+        OCT_TRY(run_part(w, p));
+        deliver(j, p);
+        if (w->is_first) OCT_TRY(report(w));
+    }
+}
+
+static void *worker_main(void *arg)
+{
+    worker *w = arg;
+    oct_eval_job *j = w->j;
+    const oct_status st = work(w);
+
+    if (st) fail(j, st, oct_ctx_error(w->ctx));
+    (void)pthread_mutex_lock(&j->lock);
+    j->times.decode += w->times.decode;
+    j->times.preprocess += w->times.preprocess;
+    j->times.network += w->times.network;
+    j->times.post += w->times.post;
+    (void)pthread_mutex_unlock(&j->lock);
+    return NULL;
+}
+
+static oct_status worker_init(worker *w)
+{
+    oct_eval_job *j = w->j;
+
+    if (w->is_first)
+        w->ctx = j->ctx;
+    else if (!(w->ctx = oct_ctx_new(NULL)))
+        return oct_fail(j->ctx, OCT_ERR_MEMORY, "no memory for another thread");
+    if (!(w->loaded = oct_calloc(j->ctx, (size_t)j->batch, sizeof(*w->loaded))))
+        return OCT_ERR_MEMORY;
+    OCT_TRY(oct_run_new(w->ctx, j->plan, &w->run));
+    OCT_TRY(oct_run_input(w->run, j->input, &w->input, NULL));
+    return oct_detector_copy(w->ctx, j->detector, &w->detector);
+}
+
+static void worker_fini(worker *w)
+{
+    oct_detector_free(w->detector);
+    oct_run_free(w->run);
+    oct_free(w->j->ctx, w->loaded);
+    if (!w->is_first) oct_ctx_free(w->ctx);
+}
+
+static oct_status make_ring(oct_eval_job *j)
+{
+    const size_t room = j->boxes ? (size_t)j->nms.max_detections : 0;
+
+    if (!(j->ring = oct_calloc(j->ctx, (size_t)j->n_ring, sizeof(*j->ring)))) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < j->n_ring; i++) {
+        oct_eval_part *p = &j->ring[i];
+
+        if (!(p->items = oct_calloc(j->ctx, (size_t)j->batch, sizeof(*p->items))))
+            return OCT_ERR_MEMORY;
+        for (int32_t k = 0; k < j->batch && room; k++)
+            if (!(p->items[k].found = oct_calloc(j->ctx, room, sizeof(oct_detection))))
+                return OCT_ERR_MEMORY;
+    }
+    return OCT_OK;
+}
+
+static void free_ring(oct_eval_job *j)
+{
+    for (int32_t i = 0; j->ring && i < j->n_ring; i++) {
+        for (int32_t k = 0; j->ring[i].items && k < j->batch; k++)
+            oct_free(j->ctx, j->ring[i].items[k].found);
+        oct_free(j->ctx, j->ring[i].items);
+    }
+    oct_free(j->ctx, j->ring);
+    j->ring = NULL;
+}
+
+/* Worker 0 is this thread. With fewer threads than wished the work is done all the same. */
+static void run_workers(worker *workers, int32_t n)
+{
+    for (int32_t i = 1; i < n; i++)
+        workers[i].is_started =
+            pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) == 0;
+    (void)worker_main(&workers[0]);
+    for (int32_t i = 1; i < n; i++)
+        if (workers[i].is_started) (void)pthread_join(workers[i].thread, NULL);
+}
+
+oct_status oct_eval_work(oct_eval_job *j)
+{
+    worker workers[OCT_EVAL_MAX_WORKERS] = {0};
+    const int32_t n = OCT_MIN(j->n_workers, OCT_EVAL_MAX_WORKERS);
+    oct_status st;
+
+    (void)pthread_mutex_init(&j->feed, NULL);
+    (void)pthread_mutex_init(&j->lock, NULL);
+    (void)pthread_cond_init(&j->moved, NULL);
+    (void)snprintf(j->what, sizeof(j->what), "evaluating");
+    oct_topk_init(&j->topk);
+    j->n_ring = 4 * n;
+    st = make_ring(j);
+    for (int32_t i = 0; i < n; i++) {
+        workers[i] = (worker){.j = j, .is_first = i == 0};
+        if (!st && (st = worker_init(&workers[i])) && !workers[i].is_first && workers[i].ctx)
+            (void)oct_fail(j->ctx, st, "%s", oct_ctx_error(workers[i].ctx));
+    }
+    if (!st) {
+        run_workers(workers, n);
+        if ((st = j->status)) (void)oct_fail(j->ctx, st, "%s", j->error);
+    }
+    for (int32_t i = 0; i < n; i++)
+        worker_fini(&workers[i]);
+    free_ring(j);
+    (void)pthread_cond_destroy(&j->moved);
+    (void)pthread_mutex_destroy(&j->lock);
+    (void)pthread_mutex_destroy(&j->feed);
+    return st;
+}

@@ -404,25 +404,32 @@ static oct_status assemble(reader *r)
     return give_labels(r);
 }
 
-oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path)
+oct_status oct_parse_coco(oct_dataset *d, const char *images, oct_bytes file)
 {
     reader r = {.d = d, .ctx = d->ctx, .images = images};
-    oct_file *f = NULL;
     oct_status st;
 
-    OCT_TRY(oct_file_map(d->ctx, path, &f));
-    oct_json_stream_init(&r.s, d->ctx, oct_file_data(f), oct_file_size(f));
     d->kind = "COCO";
     d->has_ids = true;
+    oct_json_stream_init(&r.s, d->ctx, file.data, file.size);
     st = read_file(&r);
     if (!st) st = assemble(&r);
-    if (st) st = oct_fail_at(d->ctx, st, path);
     oct_free(d->ctx, r.pictures);
     oct_free(d->ctx, r.names);
     oct_free(d->ctx, r.annotations);
     oct_free(d->ctx, r.picture_ids.items);
     oct_free(d->ctx, r.category_ids.items);
     oct_free(d->ctx, r.annotation_ids.items);
-    oct_file_unref(f);
     return st;
+}
+
+oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path)
+{
+    oct_file *f = NULL;
+    oct_status st;
+
+    OCT_TRY(oct_file_map(d->ctx, path, &f));
+    st = oct_parse_coco(d, images, (oct_bytes){oct_file_data(f), oct_file_size(f)});
+    oct_file_unref(f);
+    return st ? oct_fail_at(d->ctx, st, path) : OCT_OK;
 }

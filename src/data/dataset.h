@@ -67,6 +67,7 @@ oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *label, int64_t 
 
 /* The readers. `images` is the pictures' folder, or NULL where only the annotations are read. */
 oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);
+oct_status oct_parse_coco(oct_dataset *d, const char *images, oct_bytes file);
 oct_status oct_read_voc(oct_dataset *d, const char *images, const char *folder);
 oct_status oct_read_yolo(oct_dataset *d, const char *images, const char *folder);
 oct_status oct_read_list(oct_dataset *d, const char *images, const char *path);

@@ -177,6 +177,8 @@ static oct_status read_image_file(oct_dataset *d, const char *path)
     char first = '\0';
 
     if (oct_has_extension(path, ".npz")) return oct_read_npz(d, path);
+    if (oct_has_extension(path, ".npy"))
+        return oct_fail(d->ctx, OCT_ERR_ARG, "%s: give the folder of .npy files, or a .npz", path);
     if (oct_codec_by_name(path)) {
         const char *copy = oct_dataset_join(d, NULL, path);
 

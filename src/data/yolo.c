@@ -63,6 +63,9 @@ static oct_status read_line(reader *r, const char *line, size_t len, int32_t wid
     OCT_TRY(parse_fields(r->ctx, line, len, v));
     if (v[0] != floor(v[0]) || v[0] < 0 || v[0] >= MAX_CLASSES)
         return oct_fail(r->ctx, OCT_ERR_FORMAT, "there is no class %g", v[0]);
+    if (fabs(v[1]) > 2 || fabs(v[2]) > 2)
+        return oct_fail(r->ctx, OCT_ERR_FORMAT, "the centre %g, %g is not a part of the picture",
+                        v[1], v[2]);
     l = (oct_label){.x = (v[1] - v[3] / 2) * width,
                     .y = (v[2] - v[4] / 2) * height,
                     .width = v[3] * width,
@@ -71,9 +74,6 @@ static oct_status read_line(reader *r, const char *line, size_t len, int32_t wid
     l.area = l.width * l.height;
     OCT_TRY(oct_label_check(r->ctx, &l));
     OCT_TRY(oct_label_check_inside(r->ctx, &l, width, height));
-    if (fabs(v[1]) > 2 || fabs(v[2]) > 2)
-        return oct_fail(r->ctx, OCT_ERR_FORMAT, "the centre %g, %g is not a part of the picture",
-                        v[1], v[2]);
     r->n_classes = OCT_MAX(r->n_classes, l.category + 1);
     return oct_labels_add(r->ctx, &r->labels, &l);
 }

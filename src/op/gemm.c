@@ -33,8 +33,8 @@ static oct_status check_c(const oct_infer *q, const oct_type *y)
 
     if (!c || c->rank < 0) return OCT_OK;
     OCT_TRY(oct_broadcast(q->node, y, c, &both));
-    for (int d = 0; d < 2; d++) /* c may be broadcast to the product, never the other way round */
-        if (both.rank > 2 || (y->dim[d] >= 0 && both.dim[d] >= 0 && both.dim[d] != y->dim[d]))
+    for (int i = 0; i < 2; i++) /* c may be broadcast to the product, never the other way round */
+        if (both.rank > 2 || (y->dim[i] >= 0 && both.dim[i] >= 0 && both.dim[i] != y->dim[i]))
             return oct_infer_fail(q, OCT_ERR_SHAPE, "c does not fit the product");
     return OCT_OK;
 }

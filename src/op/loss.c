@@ -32,7 +32,7 @@ static bool differs(int64_t a, int64_t b)
 static oct_status shape(const oct_infer *q)
 {
     const oct_type *x, *t, *w = oct_infer_in(q, WEIGHT);
-    reduction r;
+    reduction r = REDUCTION_NONE;
 
     OCT_TRY(oct_infer_need(q, X, &x));
     OCT_TRY(oct_infer_need(q, TARGET, &t));
@@ -114,7 +114,7 @@ static oct_status run(const oct_args *a, bool takes_scores)
     const oct_type *t = &a->in[X]->type;
     const double *x;
     double *log_p, *loss, sum, weight;
-    reduction r;
+    reduction r = REDUCTION_NONE;
 
     OCT_TRY(oct_args_check(a));
     OCT_TRY(read_reduction(a->node, &r));

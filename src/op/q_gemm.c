@@ -37,7 +37,7 @@ static oct_status shape(const oct_infer *q)
 {
     const oct_type *c = oct_infer_in(q, C), *y_zero = oct_infer_in(q, Y_ZERO);
     oct_type both;
-    int64_t m, n, k, k_b;
+    int64_t m = -1, n = -1, k = -1, k_b = -1;
 
     OCT_TRY(read_dims(q, A, oct_int(q->node, TRANS_A) != 0, &m, &k));
     OCT_TRY(read_dims(q, B, oct_int(q->node, TRANS_B) != 0, &k_b, &n));

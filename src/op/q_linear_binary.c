@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft QLinearAdd and QLinearMul: sums and products of 8-bit tensors that broadcast. */
 #include "base/parallel.h"
+#include <math.h>
+
 #include "op/elementwise.h"
 #include "op/quant.h"
 
@@ -32,12 +34,23 @@ typedef struct job {
     uint8_t *c;
     int32_t a_zero, b_zero, c_zero, low, high;
     float a_scale, b_scale; /* divided by c's; of a product: both in one, and 1 */
+    float shift;            /* of a sum: what the zero points add up to */
     bool is_product;
 } job;
 
-static int32_t value(const job *j, const uint8_t *x, int64_t i, int32_t zero)
+static int32_t value(const job *j, const uint8_t *x, int64_t i)
 {
-    return (j->dtype == OCT_DTYPE_I8 ? (int8_t)x[i] : x[i]) - zero;
+    return j->dtype == OCT_DTYPE_I8 ? (int8_t)x[i] : x[i];
+}
+
+/* The order of the float operations is ONNX Runtime's: it decides ties. */
+static int32_t code(const job *j, int32_t a, int32_t b)
+{
+    if (j->is_product)
+        return oct_quant_code((float)((a - j->a_zero) * (b - j->b_zero)) * j->a_scale, j->c_zero,
+                              j->low, j->high);
+    return oct_quant_code((float)a * j->a_scale + j->shift + (float)b * j->b_scale, 0, j->low,
+                          j->high);
 }
 
 static void row(void *arg, int64_t at, const int64_t off[], int64_t n)
@@ -47,12 +60,10 @@ static void row(void *arg, int64_t at, const int64_t off[], int64_t n)
     const int64_t sa = j->bcast.stride[0][inner], sb = j->bcast.stride[1][inner];
 
     for (int64_t i = 0; i < n; i++) {
-        const int32_t a = value(j, j->a, off[0] + i * sa, j->a_zero);
-        const int32_t b = value(j, j->b, off[1] + i * sb, j->b_zero);
-        const float v = j->is_product ? (float)(a * b) * j->a_scale
-                                      : (float)a * j->a_scale + (float)b * j->b_scale;
+        const int32_t a = value(j, j->a, off[0] + i * sa);
+        const int32_t b = value(j, j->b, off[1] + i * sb);
 
-        j->c[at + i] = (uint8_t)oct_quant_code(v, j->c_zero, j->low, j->high);
+        j->c[at + i] = (uint8_t)code(j, a, b);
     }
 }
 
@@ -79,6 +90,7 @@ static oct_status run(const oct_args *a, bool is_product)
              .b_scale = sb / sc,
              .is_product = is_product};
 
+    j.shift = (float)j.c_zero - fmaf(j.a_scale, (float)j.a_zero, j.b_scale * (float)j.b_zero);
     oct_quant_limits(j.dtype, &j.low, &j.high);
     oct_bcast_init(&j.bcast, &a->out[0]->type, 2, types);
     oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);

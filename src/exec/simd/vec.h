@@ -158,7 +158,7 @@ INLINE vf vexp(vf x)
 {
     const vf y = vmin(vmax(x, splat(-87.0f)), splat(88.0f)), n = vround(y * 1.44269502f);
     const vf f = (y * 1.44269502f - n) + y * 1.92596299e-8f; /* log2(e) in two parts */
-    vf p = f * 0.0013276470f + 0.0096755413f; /* 2^f on [-1/2, 1/2] */
+    vf p = f * 0.0013276470f + 0.0096755413f;                /* 2^f on [-1/2, 1/2] */
 
     p = p * f + 0.0555071346f;
     p = p * f + 0.2402212024f;

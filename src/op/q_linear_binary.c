@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* com.microsoft QLinearAdd and QLinearMul: sums and products of 8-bit tensors that broadcast. */
-#include "base/parallel.h"
 #include <math.h>
 
+#include "base/parallel.h"
 #include "op/elementwise.h"
 #include "op/quant.h"
 

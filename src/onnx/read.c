@@ -121,6 +121,19 @@ static void compare_declared(oct_reader *r)
     }
 }
 
+/* Shapes that nodes make of attributes and constants may be too large to exist. */
+static oct_status check_types(const oct_graph *g)
+{
+    for (int32_t i = 0; i < g->n_value_ids; i++) {
+        const oct_value *v = g->values[i];
+
+        if (v && oct_type_is_static(&v->type) && oct_type_len(&v->type) < 0)
+            return oct_fail(g->ctx, OCT_ERR_SHAPE,
+                            "value '%s': the number of its elements overflows", v->name);
+    }
+    return OCT_OK;
+}
+
 static oct_status read_model(oct_reader *r)
 {
     oct_pb_model pb;
@@ -134,6 +147,7 @@ static oct_status read_model(oct_reader *r)
     OCT_TRY(oct_read_graph(r, NULL, pb.graph.v[0], r->root));
     OCT_TRY(oct_graph_verify(r->root));
     OCT_TRY(oct_graph_infer(r->root));
+    OCT_TRY(check_types(r->root));
     compare_declared(r);
     return OCT_OK;
 }

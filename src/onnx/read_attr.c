@@ -115,6 +115,26 @@ static oct_status read_value(const oct_draft *d, const oct_pb_attr *a, oct_draft
     }
 }
 
+/* A kept message has its name inside: another one is put behind it, where it counts. */
+static oct_status rename_raw(oct_reader *r, oct_draft_attr *a)
+{
+    const size_t len = strlen(a->name), size = (size_t)a->value.n;
+    size_t rest = len;
+    char *p = oct_arena_alloc(r->wire.arena, size + len + 12);
+
+    if (!p) return OCT_ERR_MEMORY;
+    memcpy(p, a->value.s, size);
+    a->value.s = p;
+    p += size;
+    *p++ = 1 << 3 | 2; /* AttributeProto.name, length-delimited */
+    for (; rest > 0x7f; rest >>= 7)
+        *p++ = (char)(rest | 0x80);
+    *p++ = (char)rest;
+    memcpy(p, a->name, len);
+    a->value.n = p + len - a->value.s;
+    return OCT_OK;
+}
+
 /* A reference to an attribute of the function this node is in; *found false: left out there. */
 static oct_status read_reference(const oct_draft *d, const oct_pb_attr *a, oct_draft_attr *out,
                                  bool *found)
@@ -133,7 +153,7 @@ static oct_status read_reference(const oct_draft *d, const oct_pb_attr *a, oct_d
         out->scope = call->attr[i].scope;
         *found = true;
     }
-    return OCT_OK;
+    return *found && out->value.kind == OCT_ATTR_RAW ? rename_raw(d->s->r, out) : OCT_OK;
 }
 
 oct_status oct_read_attrs(oct_draft *d, const oct_spans *list)

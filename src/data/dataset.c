@@ -99,6 +99,14 @@ oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *l, int64_t widt
                     l->width, l->height, (long long)width, (long long)height);
 }
 
+bool oct_label_is_empty(oct_dataset *d, const oct_label *l)
+{
+    const bool empty = !(l->width > 0 && l->height > 0);
+
+    d->skipped += empty;
+    return empty;
+}
+
 /* --- which of them --- */
 
 static int by_value(const void *a, const void *b)

@@ -65,6 +65,9 @@ oct_status oct_label_check(oct_ctx *ctx, const oct_label *label);
 oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *label, int64_t width,
                                   int64_t height);
 
+/* Is the box a mere point or line? Counts it as left out: nothing can be found there. */
+bool oct_label_is_empty(oct_dataset *d, const oct_label *label);
+
 /* The readers. `images` is the pictures' folder, or NULL where only the annotations are read. */
 oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);
 oct_status oct_parse_coco(oct_dataset *d, const char *images, oct_bytes file);

@@ -2,9 +2,9 @@
 /*
  * A folder of Pascal VOC's XML files, one for each picture; nothing else sees libxml2. Files are in
  * the order of their names, categories are sorted by name. A box is xmin .. xmax, not one pixel
- * more. "difficult" objects count like crowds: nobody is blamed for missing them. A picture without
- * an XML file is not part of the dataset. Nothing is fetched or expanded: a file with a DTD is
- * refused.
+ * more; a point or a line is left out and counted. "difficult" objects count like crowds: nobody is
+ * blamed for missing them. A picture without an XML file is not part of the dataset. Nothing is
+ * fetched or expanded: a file with a DTD is refused.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -102,6 +102,7 @@ static oct_status read_object(reader *r, const xmlNode *object, double width, do
     l.is_crowd = difficult != 0;
     OCT_TRY(oct_label_check(r->ctx, &l));
     OCT_TRY(oct_label_check_inside(r->ctx, &l, (int64_t)width, (int64_t)height));
+    if (oct_label_is_empty(r->d, &l)) return OCT_OK;
     OCT_TRY(find_category(r, name, &l.category));
     return oct_labels_add(r->ctx, &r->labels, &l);
 }

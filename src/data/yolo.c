@@ -3,7 +3,8 @@
  * A folder of YOLO's text files beside a folder of pictures: "class cx cy w h" lines, the centre
  * and size as parts of the picture's. Pictures are in the order of their names; one without a text
  * file has no boxes. Class names are the lines of classes.txt where there is one, else the numbers.
- * A box is not clipped; one that lies wholly outside its picture is broken.
+ * A box is not clipped; one that lies wholly outside its picture is broken, one without any area is
+ * left out and counted.
  */
 #include <math.h>
 #include <stdio.h>
@@ -74,6 +75,7 @@ static oct_status read_line(reader *r, const char *line, size_t len, int32_t wid
     l.area = l.width * l.height;
     OCT_TRY(oct_label_check(r->ctx, &l));
     OCT_TRY(oct_label_check_inside(r->ctx, &l, width, height));
+    if (oct_label_is_empty(r->d, &l)) return OCT_OK;
     r->n_classes = OCT_MAX(r->n_classes, l.category + 1);
     return oct_labels_add(r->ctx, &r->labels, &l);
 }

@@ -48,6 +48,15 @@ static void reads_voc(void **state)
     assert_null(oct_dataset_labels(d, 1, &n));
     oct_dataset_close(d);
 
+    /* A point is no object. */
+    put_text(t, "annotations/q.xml", VOC(OBJECT("bee", "3", "3", "3", "3", "")));
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "images"), below(t, "annotations"), false, &d));
+    assert_null(oct_dataset_labels(d, 1, &n));
+    assert_int_equal(oct_dataset_skipped(d), 1);
+    assert_int_equal(oct_dataset_n_categories(d), 2);
+    oct_dataset_close(d);
+    put_text(t, "annotations/q.xml", "<annotation></annotation>");
+
     /* The folder above both; and the labels alone. */
     assert_ok(t->ctx, open_dataset(t->ctx, t->folder, NULL, false, &d));
     assert_string_equal(oct_dataset_kind(d), "VOC");

@@ -107,6 +107,7 @@ oct_status oct_vfail(oct_ctx *ctx, oct_status status, const char *fmt, va_list a
     return status;
 }
 
+#undef oct_fail
 oct_status oct_fail(oct_ctx *ctx, oct_status status, const char *fmt, ...)
 {
     va_list args;

@@ -31,6 +31,16 @@
 oct_status oct_fail(oct_ctx *ctx, oct_status status, const char *fmt, ...) OCT_PRINTF(3, 4);
 oct_status oct_vfail(oct_ctx *ctx, oct_status status, const char *fmt, va_list args);
 
+/* Lets the compiler see that a failure is one, so that it does not suspect callers of using what
+ * was never set. `status` is evaluated twice. */
+static inline oct_status oct_status_known(oct_status set, oct_status status)
+{
+    (void)set;
+    return status;
+}
+
+#define oct_fail(ctx, status, ...) oct_status_known(oct_fail(ctx, status, __VA_ARGS__), status)
+
 /* Puts "WHERE: " in front of the error text already set (a file's name, say); returns `status`. */
 oct_status oct_fail_at(oct_ctx *ctx, oct_status status, const char *where);
 

@@ -521,6 +521,7 @@ const oct_attr *oct_node_attr(const oct_node *n, const char *name)
     return NULL;
 }
 
+#undef oct_node_fail
 oct_status oct_node_fail(const oct_node *n, oct_status status, const char *fmt, ...)
 {
     char text[768];

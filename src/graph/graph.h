@@ -193,6 +193,8 @@ static inline oct_value *oct_node_out(const oct_node *n, int32_t i)
 /* Sets the error "node 'NAME' (OP): ..." and returns `status`. */
 oct_status oct_node_fail(const oct_node *n, oct_status status, const char *fmt, ...)
     OCT_PRINTF(3, 4);
+#define oct_node_fail(n, status, ...)                                                              \
+    oct_status_known(oct_node_fail(n, status, __VA_ARGS__), status)
 
 /* --- whole graph --- */
 

@@ -197,10 +197,13 @@ static oct_status eval_all(evaluation *e, oct_tensor *const *ins, oct_tensor **o
         oct_tensor *t = oct_env_get(&e->env, g->outputs[i]);
 
         if (!t) {
-            while (i-- > 0)
+            const char *name = g->outputs[i]->name;
+
+            while (i-- > 0) {
                 oct_tensor_unref(outs[i]);
-            return oct_fail(g->ctx, OCT_ERR_STATE, "output '%s' was not computed",
-                            g->outputs[i + 1]->name);
+                outs[i] = NULL;
+            }
+            return oct_fail(g->ctx, OCT_ERR_STATE, "output '%s' was not computed", name);
         }
         outs[i] = oct_tensor_ref(t);
     }

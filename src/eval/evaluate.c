@@ -198,9 +198,9 @@ static oct_status run(evaluation *e, const oct_dataset *d)
     const int32_t n_loaders = OCT_MAX(e->o.loader_threads, 1);
     oct_status st;
 
-    /* What the workers hold at one time, and two more for each that loads. */
+    /* Ready: what the workers may want at once, and one more for each thread that loads. */
     OCT_TRY(oct_loader_new(j->ctx, d, &e->preprocess, e->dtype, n_loaders,
-                           j->n_workers * e->o.batch + 2 * n_loaders, &j->loader));
+                           j->n_workers * e->o.batch + n_loaders, &j->loader));
     st = oct_eval_work(j);
     oct_loader_free(j->loader);
     j->loader = NULL;

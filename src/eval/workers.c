@@ -17,7 +17,6 @@ typedef struct worker {
     oct_run *run;
     oct_detector *detector;
     void *input;
-    const oct_loaded **loaded; /* `batch` of them */
     oct_eval_times times;
     pthread_t thread;
     bool is_started;
@@ -35,64 +34,65 @@ static void fail(oct_eval_job *j, oct_status st, const char *why)
     (void)pthread_mutex_unlock(&j->lock);
 }
 
-static bool is_stopped(oct_eval_job *j)
+/* --- feeding --- */
+
+/* The part's place in the ring, once nobody needs what is there. NULL: the work stops. */
+static oct_eval_part *reserve(oct_eval_job *j, int64_t part)
 {
     bool stopped;
 
     (void)pthread_mutex_lock(&j->lock);
+    while (!j->status && part - j->next_part >= j->n_ring)
+        (void)pthread_cond_wait(&j->moved, &j->lock);
     stopped = j->status != OCT_OK;
     (void)pthread_mutex_unlock(&j->lock);
-    return stopped;
+    return stopped ? NULL : &j->ring[part % j->n_ring];
 }
 
-/* --- feeding --- */
-
-/* The next pictures, at most a batch, and which part they are. *n 0: there are no more. */
-static oct_status take(worker *w, int32_t *n, int64_t *part)
-{
-    oct_eval_job *j = w->j;
-    const int64_t left = oct_dataset_size(j->d) - j->n_taken;
-    oct_status st = OCT_OK;
-
-    *n = (int32_t)OCT_MIN(left, (int64_t)j->batch);
-    *part = j->n_parts_taken;
-    for (int32_t i = 0; i < *n && !st; i++)
-        if (!(st = oct_loader_next(j->loader, &w->loaded[i]))) j->n_taken++;
-    if (*n) j->n_parts_taken++;
-    return st;
-}
-
-/* Copies the pictures into the run's input and notes what the loader says of them. */
-static oct_status feed(worker *w, oct_eval_part *p)
+/* Copies a picture into place `i` of the run's input and notes what the loader says of it. */
+static oct_status feed_picture(worker *w, int32_t i, const oct_loaded *l, oct_eval_item *it)
 {
     oct_eval_job *j = w->j;
 
-    for (int32_t i = 0; i < p->n; i++) {
-        const oct_loaded *l = w->loaded[i];
-        oct_eval_item *it = &p->items[i];
-
-        it->index = l->index;
-        it->map = l->map;
-        it->n_found = 0;
-        it->is_broken = l->status != OCT_OK;
-        w->times.decode += l->decode_ns;
-        w->times.preprocess += l->preprocess_ns;
-        if (!it->is_broken)
-            memcpy((char *)w->input + (size_t)i * j->item_size, l->data, j->item_size);
-        else if (!j->d->skip_bad)
-            return oct_fail(w->ctx, l->status, "%s", l->error);
-        else
-            oct_log(w->ctx, OCT_LOG_WARN, "left out: %s", l->error);
-    }
+    it->index = l->index;
+    it->map = l->map;
+    it->n_found = 0;
+    it->is_broken = l->status != OCT_OK;
+    w->times.decode += l->decode_ns;
+    w->times.preprocess += l->preprocess_ns;
+    if (!it->is_broken)
+        memcpy((char *)w->input + (size_t)i * j->item_size, l->data, j->item_size);
+    else if (!j->d->skip_bad)
+        return oct_fail(w->ctx, l->status, "%s", l->error);
     return OCT_OK;
 }
 
-static void give_back(worker *w, int32_t n)
+/*
+ * Fills the input with the next pictures, at most a batch. *part NULL: there are no more, or the
+ * work stops. Called with `feed` held: the loader gets its pictures back in the order it gave them.
+ */
+static oct_status feed(worker *w, oct_eval_part **part)
 {
-    (void)pthread_mutex_lock(&w->j->feed);
-    for (int32_t i = 0; i < n; i++)
-        oct_loader_done(w->j->loader, w->loaded[i]);
-    (void)pthread_mutex_unlock(&w->j->feed);
+    oct_eval_job *j = w->j;
+    const int64_t left = oct_dataset_size(j->d) - j->n_taken;
+    oct_eval_part *p = left > 0 ? reserve(j, j->n_parts_taken) : NULL;
+
+    *part = NULL;
+    if (!p) return OCT_OK;
+    j->n_parts_taken++;
+    p->n = (int32_t)OCT_MIN(left, (int64_t)j->batch);
+    for (int32_t i = 0; i < p->n; i++) {
+        const oct_loaded *l = NULL;
+        oct_status st = oct_loader_next(j->loader, &l);
+
+        if (st) return w->is_first ? st : oct_fail(w->ctx, st, "%s", oct_ctx_error(j->ctx));
+        j->n_taken++;
+        st = feed_picture(w, i, l, &p->items[i]);
+        oct_loader_done(j->loader, l);
+        if (st) return st;
+    }
+    *part = p;
+    return OCT_OK;
 }
 
 /* --- reading the outputs --- */
@@ -182,19 +182,6 @@ static oct_status advance(oct_eval_job *j)
     return st;
 }
 
-/* The part's place in the ring, once nobody needs what is there. NULL: the work stops. */
-static oct_eval_part *reserve(oct_eval_job *j, int64_t part)
-{
-    bool stopped;
-
-    (void)pthread_mutex_lock(&j->lock);
-    while (!j->status && part - j->next_part >= j->n_ring)
-        (void)pthread_cond_wait(&j->moved, &j->lock);
-    stopped = j->status != OCT_OK;
-    (void)pthread_mutex_unlock(&j->lock);
-    return stopped ? NULL : &j->ring[part % j->n_ring];
-}
-
 static void deliver(oct_eval_job *j, oct_eval_part *p)
 {
     oct_status st;
@@ -245,22 +232,13 @@ static oct_status work(worker *w)
     oct_eval_job *j = w->j;
 
     for (;;) {
-        oct_eval_part *p;
-        int32_t n = 0;
-        int64_t part;
+        oct_eval_part *p = NULL;
         oct_status st;
 
-        if (is_stopped(j)) return OCT_OK;
         (void)pthread_mutex_lock(&j->feed);
-        st = take(w, &n, &part);
+        st = feed(w, &p);
         (void)pthread_mutex_unlock(&j->feed);
-        if (st) return oct_fail(w->ctx, st, "%s", oct_ctx_error(j->ctx));
-        if (n == 0) return OCT_OK;
-        if (!(p = reserve(j, part))) return OCT_OK;
-        p->n = n;
-        st = feed(w, p);
-        give_back(w, n);
-        if (st) return st;
+        if (st || !p) return st;
         OCT_TRY(run_part(w, p));
         deliver(j, p);
         if (w->is_first) OCT_TRY(report(w));
@@ -291,8 +269,6 @@ static oct_status worker_init(worker *w)
         w->ctx = j->ctx;
     else if (!(w->ctx = oct_ctx_new(NULL)))
         return oct_fail(j->ctx, OCT_ERR_MEMORY, "no memory for another thread");
-    if (!(w->loaded = oct_calloc(j->ctx, (size_t)j->batch, sizeof(*w->loaded))))
-        return OCT_ERR_MEMORY;
     OCT_TRY(oct_run_new(w->ctx, j->plan, &w->run));
     OCT_TRY(oct_run_input(w->run, j->input, &w->input, NULL));
     return oct_detector_copy(w->ctx, j->detector, &w->detector);
@@ -302,7 +278,6 @@ static void worker_fini(worker *w)
 {
     oct_detector_free(w->detector);
     oct_run_free(w->run);
-    oct_free(w->j->ctx, w->loaded);
     if (!w->is_first) oct_ctx_free(w->ctx);
 }
 

@@ -92,6 +92,9 @@ bool oct_box_in_area(int a, double area);
 /* Index of an id, or -1. */
 int64_t oct_box_find_id(const oct_box_id *ids, int64_t n, int64_t id);
 
+/* The text of a results file; failures do not name it. */
+oct_status oct_box_eval_see_results(oct_box_eval *e, const void *data, size_t size);
+
 /* Matches the detections of picture i and adds their records. Nothing is changed on failure. */
 oct_status oct_box_match(oct_box_eval *e, int64_t i, const oct_box_found *found, size_t n);
 

@@ -266,21 +266,28 @@ static oct_status match_all(results *r)
     return st;
 }
 
-oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path)
+oct_status oct_box_eval_see_results(oct_box_eval *e, const void *data, size_t size)
 {
-    results r = {.e = e};
-    oct_file *f = NULL;
+    results r = {.e = e, .begin = data};
     oct_status st;
 
-    if ((st = oct_file_map(e->ctx, path, &f))) return st;
-    oct_json_stream_init(&r.s, e->ctx, oct_file_data(f), oct_file_size(f));
-    r.begin = (const char *)oct_file_data(f);
+    oct_json_stream_init(&r.s, e->ctx, data, size);
     st = read_all(&r);
-    oct_file_unref(f);
     if (!st) st = group(&r);
     if (!st) st = match_all(&r);
     oct_free(e->ctx, r.items);
     oct_free(e->ctx, r.start);
     oct_free(e->ctx, r.order);
+    return st;
+}
+
+oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path)
+{
+    oct_file *f = NULL;
+    oct_status st;
+
+    OCT_TRY(oct_file_map(e->ctx, path, &f));
+    st = oct_box_eval_see_results(e, oct_file_data(f), oct_file_size(f));
+    oct_file_unref(f);
     return st && st != OCT_ERR_CANCELLED ? oct_fail_at(e->ctx, st, path) : st;
 }

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet detect: finds objects in pictures and draws them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/model.h"
+#include "cli/table.h"
+
+typedef struct args {
+    const char *out, *labels, *family, *preprocess;
+    double score, iou;
+    int64_t max_det;
+    bool per_class;
+} args;
+
+static const cli_opt opts[] = {
+    {CLI_STR, "out", offsetof(args, out), "DIR",
+     .help = "write the pictures with boxes into this folder; made if missing"},
+    {CLI_F64, "score", offsetof(args, score), "S", .help = "keep detections with a higher score",
+     .def = "0.25"},
+    {CLI_F64, "iou", offsetof(args, iou), "I",
+     .help = "of boxes that overlap more than this, keep the best", .def = "0.65"},
+    {CLI_INT, "max-det", offsetof(args, max_det), "N", .help = "detections of a picture, at most",
+     .def = "100", .min = 1},
+    {CLI_FLAG, "per-class", offsetof(args, per_class),
+     .help = "boxes of different classes do not suppress each other, as in octet eval"},
+    {CLI_STR, "labels", offsetof(args, labels), "FILE",
+     .help = "names of the classes, one a line; without it COCO's if there are 80"},
+    {CLI_STR, "family", offsetof(args, family), "NAME",
+     .help = "how to read the outputs: yolo-nas, yolov5, yolov8, yolox, nanodet, picodet, ssd, nms "
+             "or classifier; auto: from their shapes",
+     .def = "auto"},
+    {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
+     .help = "changes to the family's preprocessing, as in size=640x640,fit=stretch,scale=1"},
+    {0},
+};
+
+static const cli_file file_args[] = {
+    {"MODEL", "an ONNX file", CLI_FILE_IN},
+    {"IMAGE", "JPEG or PNG files", CLI_FILE_IN | CLI_FILE_MANY},
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"detect yolov8n.onnx street.jpg --out found", "Boxes drawn into found/street.jpg"},
+    {"detect yolov8n.onnx *.jpg --score 0.5 --json", "Only sure ones, for other programs"},
+    {"detect cells.onnx slide.png --labels names.txt --out found", "A network with own classes"},
+    {0},
+};
+
+/* What all pictures share. */
+typedef struct job {
+    cli *c;
+    const args *args;
+    oct_graph *g;
+    oct_detector *detector;
+    oct_preprocess prep;
+    oct_plan *plan;
+    oct_run *run;
+    oct_dtype dtype;
+    void *input;
+    oct_detection *found;
+    char *label_text; /* the file with line ends cut */
+    const char **names;
+    int32_t n_names;
+    cli_json *out;
+    char **paths; /* written so far */
+    int n_paths;
+} job;
+
+/* --- names --- */
+
+/* Lines of the file, without spaces at their ends; empty lines at its end do not count. */
+static void split_lines(job *j)
+{
+    int32_t n_used = 0;
+
+    for (char *s = j->label_text, *next; s; s = next) {
+        char *end;
+
+        if ((next = strchr(s, '\n'))) *next++ = '\0';
+        for (end = s + strlen(s); end > s && strchr(" \t\r", end[-1]); end--)
+            end[-1] = '\0';
+        j->names = cli_realloc(j->names, (size_t)j->n_names + 1, sizeof(*j->names));
+        j->names[j->n_names++] = s;
+        if (*s) n_used = j->n_names;
+    }
+    j->n_names = n_used;
+}
+
+static oct_status read_labels(job *j)
+{
+    enum { MOST_BYTES = 1 << 20 };
+    const char *path = j->args->labels;
+    FILE *f;
+    size_t n;
+    bool failed;
+
+    if (!path) return OCT_OK;
+    if (!(f = fopen(path, "rb")))
+        return cli_fail(j->c, OCT_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    j->label_text = cli_alloc(MOST_BYTES + 1, 1);
+    n = fread(j->label_text, 1, MOST_BYTES, f);
+    failed = ferror(f) || fgetc(f) != EOF;
+    (void)fclose(f);
+    if (failed || n == 0)
+        return cli_fail(j->c, OCT_ERR_FORMAT, "%s: is %s", path,
+                        n ? "too large for a list of names" : "empty");
+    split_lines(j);
+    return OCT_OK;
+}
+
+/* NULL: none known. */
+static const char *class_name(const job *j, int32_t k)
+{
+    if (j->names) return k >= 0 && k < j->n_names ? j->names[k] : NULL;
+    return oct_detector_n_classes(j->detector) == 80 || oct_detector_n_classes(j->detector) == 0
+               ? oct_coco_name(k)
+               : NULL;
+}
+
+/* --- the network --- */
+
+static oct_status set_input(job *j)
+{
+    const int32_t w = j->prep.width, h = j->prep.height;
+    const oct_value *v = NULL;
+    int64_t dims[4];
+
+    for (int32_t i = 0; i < oct_graph_n_inputs(j->g) && !v; i++)
+        if (oct_value_rank(oct_graph_input(j->g, i)) == 4) v = oct_graph_input(j->g, i);
+    if (!v) return cli_fail(j->c, OCT_ERR_UNSUPPORTED, "%s: no input for a picture", j->c->model);
+    dims[0] = 1;
+    if (j->prep.layout == OCT_IMAGE_NHWC) {
+        dims[1] = h, dims[2] = w;
+        dims[3] = j->prep.color == OCT_COLOR_GRAY ? 1 : 3;
+    } else {
+        dims[1] = j->prep.color == OCT_COLOR_GRAY ? 1 : 3;
+        dims[2] = h, dims[3] = w;
+    }
+    j->dtype = oct_value_dtype(v);
+    return oct_graph_set_input_shape(j->g, oct_value_name(v), 4, dims);
+}
+
+static oct_status prepare(job *j)
+{
+    const args *a = j->args;
+    oct_status st;
+
+    if ((st = oct_detector_new(j->g, a->family, &j->detector))) return st;
+    oct_preprocess_init(&j->prep);
+    oct_detector_preprocess(j->detector, &j->prep);
+    if (a->preprocess && oct_preprocess_parse(j->c->ctx, &j->prep, a->preprocess))
+        return cli_fail(j->c, OCT_ERR_ARG, "option --preprocess: %s", oct_ctx_error(j->c->ctx));
+    if ((st = set_input(j))) return st;
+    oct_detector_free(j->detector); /* shapes are known now */
+    j->detector = NULL;
+    if ((st = oct_detector_new(j->g, a->family, &j->detector))) return st;
+    cli_note(j->c, "family %s: %s", oct_detector_family(j->detector),
+             oct_detector_why(j->detector));
+    if ((st = oct_plan_new(j->g, NULL, &j->plan))) return st;
+    if ((st = oct_run_new(j->c->ctx, j->plan, &j->run))) return st;
+    j->found = cli_alloc((size_t)a->max_det, sizeof(*j->found));
+    return oct_run_input(j->run, oct_plan_input_name(j->plan, 0), &j->input, NULL);
+}
+
+static oct_status make_folder(cli *c, const char *dir)
+{
+    struct stat sb;
+
+    if (!dir || (stat(dir, &sb) == 0 && S_ISDIR(sb.st_mode))) return OCT_OK;
+    if (mkdir(dir, 0777))
+        return cli_fail(c, OCT_ERR_IO, "%s: cannot make this folder: %s", dir, strerror(errno));
+    return OCT_OK;
+}
+
+/* --- one picture --- */
+
+static oct_status draw(job *j, const char *path, oct_image *im, int32_t n)
+{
+    const int32_t n_classes = oct_detector_n_classes(j->detector);
+    const char *base = strrchr(path, '/');
+    const char *none[] = {""}; /* numbers instead of COCO's names */
+    const char *const *names = j->names ? j->names : n_classes && n_classes != 80 ? none : NULL;
+    char *to;
+    oct_status st;
+
+    to = cli_format("%s/%s", j->args->out, base ? base + 1 : path);
+    for (int i = 0; i < j->n_paths; i++)
+        if (strcmp(j->paths[i], to) == 0) {
+            st = cli_fail(j->c, OCT_ERR_ARG, "%s: another picture was written under this name", to);
+            free(to);
+            return st;
+        }
+    j->paths = cli_realloc(j->paths, (size_t)j->n_paths + 1, sizeof(char *));
+    j->paths[j->n_paths++] = to;
+    if ((st = oct_detections_draw(j->c->ctx, im, j->found, n, names, j->names ? j->n_names : 1)))
+        return st;
+    cli_hold_interrupts();
+    st = oct_image_save(j->c->ctx, im, to);
+    cli_release_interrupts();
+    if (!st && !j->c->opt.json) cli_note(j->c, "%s written", to);
+    return st;
+}
+
+static void add_json(job *j, const char *path, const oct_image *im, int32_t n)
+{
+    cli_json *e = cli_json_object(), *list = cli_json_array();
+
+    for (int32_t i = 0; i < n; i++) {
+        const oct_detection *f = &j->found[i];
+        cli_json *o = cli_json_object(), *box = cli_json_array();
+
+        cli_json_str(o, "class", class_name(j, f->category));
+        cli_json_int(o, "class_index", f->category);
+        cli_json_round(o, "score", (double)f->score, 6);
+        cli_json_round(box, NULL, (double)f->x, 3);
+        cli_json_round(box, NULL, (double)f->y, 3);
+        cli_json_round(box, NULL, (double)f->width, 3);
+        cli_json_round(box, NULL, (double)f->height, 3);
+        cli_json_add(o, "bbox", box);
+        cli_json_add(list, NULL, o);
+    }
+    cli_json_str(e, "file", path);
+    cli_json_int(e, "width", oct_image_width(im));
+    cli_json_int(e, "height", oct_image_height(im));
+    cli_json_add(e, "detections", list);
+    cli_json_add(j->out, NULL, e);
+}
+
+static void print_found(const job *j, const char *path, int32_t n)
+{
+    static const cli_column columns[] = {{"class", CLI_SHRINK}, {"score", CLI_RIGHT},
+                                         {"x", CLI_RIGHT},      {"y", CLI_RIGHT},
+                                         {"width", CLI_RIGHT},  {"height", CLI_RIGHT}};
+    cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
+
+    for (int32_t i = 0; i < n; i++) {
+        const oct_detection *f = &j->found[i];
+        const char *name = class_name(j, f->category);
+
+        if (name)
+            cli_table_cell(t, "%s", name);
+        else
+            cli_table_cell(t, "class %d", (int)f->category);
+        cli_table_cell(t, "%.3f", (double)f->score);
+        cli_table_cell(t, "%.1f", (double)f->x);
+        cli_table_cell(t, "%.1f", (double)f->y);
+        cli_table_cell(t, "%.1f", (double)f->width);
+        cli_table_cell(t, "%.1f", (double)f->height);
+    }
+    (void)printf("%s: %d found\n", path, (int)n);
+    if (n) cli_table_print(t, stdout);
+    cli_table_free(t);
+}
+
+/* Classifiers: the five best classes. */
+static oct_status show_classes(job *j, const char *path)
+{
+    enum { BEST = 5 };
+    const float *scores = NULL;
+    cli_json *e = cli_json_object(), *list = cli_json_array();
+    int32_t n = 0, best[BEST], n_best = 0;
+    oct_status st = oct_detector_scores(j->detector, j->run, 0, &scores, &n);
+
+    for (int32_t i = 0; i < n && !st; i++) {
+        int32_t k = n_best < BEST ? n_best++ : BEST;
+
+        while (k > 0 && scores[i] > scores[best[k - 1]]) {
+            if (k < BEST) best[k] = best[k - 1];
+            k--;
+        }
+        if (k < BEST) best[k] = i;
+    }
+    if (!st && !j->c->opt.json) (void)printf("%s\n", path);
+    for (int32_t i = 0; i < n_best; i++) {
+        const char *name = j->names ? class_name(j, best[i]) : NULL;
+        cli_json *o = cli_json_object();
+
+        if (!j->c->opt.json)
+            (void)printf("  %-24s %4d  %.4f\n", name ? name : "class", (int)best[i],
+                         (double)scores[best[i]]);
+        cli_json_str(o, "class", name);
+        cli_json_int(o, "class_index", best[i]);
+        cli_json_num(o, "score", (double)scores[best[i]]);
+        cli_json_add(list, NULL, o);
+    }
+    cli_json_str(e, "file", path);
+    cli_json_add(e, "classes", list);
+    cli_json_add(j->out, NULL, e);
+    return st;
+}
+
+static oct_status show_boxes(job *j, const char *path, oct_image *im, const oct_mapping *map)
+{
+    oct_nms_options o;
+    int32_t n = 0;
+    oct_status st;
+
+    oct_nms_options_init(&o);
+    o.score = (float)j->args->score;
+    o.iou = (float)j->args->iou;
+    o.agnostic = !j->args->per_class;
+    o.max_detections = (int32_t)j->args->max_det;
+    if ((st = oct_detector_decode(j->detector, j->run, 0, map, &o, j->found, &n))) return st;
+    if (j->c->opt.json)
+        add_json(j, path, im, n);
+    else if (!j->c->opt.quiet)
+        print_found(j, path, n);
+    return j->args->out ? draw(j, path, im, n) : OCT_OK;
+}
+
+static oct_status detect(job *j, const char *path)
+{
+    const char *model = j->c->model;
+    oct_image *im = NULL;
+    oct_mapping map;
+    oct_status st;
+
+    j->c->model = NULL; /* what fails here is about the picture */
+    if ((st = oct_image_load(j->c->ctx, path, NULL, &im))) goto done;
+    if ((st = oct_preprocess_run(j->c->ctx, &j->prep, im, j->dtype, j->input, &map))) goto done;
+    j->c->model = model;
+    if ((st = oct_run_execute(j->run))) goto done;
+    st = oct_detector_is_classifier(j->detector) ? show_classes(j, path)
+                                                 : show_boxes(j, path, im, &map);
+done:
+    oct_image_free(im);
+    return st;
+}
+
+static oct_status run(cli *c, const void *argp, char **files)
+{
+    job j = {.c = c, .args = argp, .out = cli_json_array()};
+    oct_status st;
+
+    if (j.args->max_det > INT16_MAX)
+        return cli_fail(c, OCT_ERR_ARG, "option --max-det: at most %d", INT16_MAX);
+    if ((st = read_labels(&j))) goto done;
+    if ((st = cli_model_load(c, files[0], NULL, &j.g))) goto done;
+    if ((st = prepare(&j))) goto done;
+    if ((st = make_folder(c, j.args->out))) goto done;
+    for (int i = 1; files[i] && !st; i++)
+        st = detect(&j, files[i]);
+    if (!st && c->opt.json) st = cli_json_print(c, j.out);
+done:
+    cli_json_free(j.out);
+    oct_run_free(j.run);
+    oct_plan_free(j.plan);
+    oct_detector_free(j.detector);
+    oct_graph_free(j.g);
+    for (int i = 0; i < j.n_paths; i++)
+        free(j.paths[i]);
+    free(j.paths);
+    free(j.found);
+    free(j.names);
+    free(j.label_text);
+    return st;
+}
+
+const cli_command cmd_detect = {
+    .name = "detect",
+    .help = "find objects in pictures",
+    .about = "Boxes are listed, and with --out drawn onto copies of the pictures (JPEG or PNG, as "
+             "they came). What kind a model is, how pictures are prepared for it and how its "
+             "outputs are read is recognised from its outputs; --family and --preprocess override "
+             "that, see 'octet help eval'. A classifier's five best classes are listed instead.\n\n"
+             "With --json: for each picture file, width, height, detections (class, class_index, "
+             "score, bbox: x, y, width, height in pixels), or classes (class, class_index, score).",
+    .files = file_args,
+    .opts = opts,
+    .args_size = sizeof(args),
+    .examples = examples,
+    .run = run,
+};

@@ -12,13 +12,11 @@ typedef struct verifier {
     oct_map names;
 } verifier;
 
-static int32_t count_uses(const oct_value *v, const oct_node *n)
+static bool reads(const oct_node *n, const oct_value *v)
 {
-    int32_t k = 0;
-
     for (int32_t i = 0; i < n->n_in; i++)
-        k += n->in[i] == v;
-    return k;
+        if (n->in[i] == v) return true;
+    return false;
 }
 
 static oct_status check_inputs(verifier *c, const oct_node *n)
@@ -122,10 +120,12 @@ static oct_status check_values(verifier *c)
         const oct_value *v = g->values[i];
 
         if (!v) continue;
-        for (int32_t u = 0; u < v->n_users; u++)
-            if (count_uses(v, v->users[u]) == 0)
+        for (int32_t u = 0; u < v->n_users; u++) {
+            if (u > 0 && v->users[u] == v->users[u - 1]) continue; /* reads it more than once */
+            if (!reads(v->users[u], v))
                 return oct_fail(g->ctx, OCT_ERR_STATE, "value '%s' lists node '%s' as a user",
                                 v->name, v->users[u]->name);
+        }
         if (oct_map_get(&c->names, v->name))
             return oct_fail(g->ctx, OCT_ERR_FORMAT, "two values are called '%s'", v->name);
         OCT_TRY(oct_map_put(&c->names, v->name, (void *)(uintptr_t)v));

@@ -12,6 +12,9 @@
  * All ten thresholds go through at once, as the bits of a mask: labels are tried by falling
  * overlap, and each is taken at the thresholds that are still open, that it reaches, and at which
  * it is free.
+ *
+ * One thing is not as in pycocotools, which keeps the id of the label taken and reads 0 as none: a
+ * label whose id is 0 can be found here.
  */
 #include "eval/box_eval.h"
 

@@ -171,7 +171,7 @@ static int64_t cost(const mark *marks, int32_t n, int32_t self, rect r, int plac
 
         if (i < self) sum += 8 * shared_area(r, marks[i].label);
         /* A label on a box of its own size hides what was found. */
-        if (i != self && (int64_t)b.w * b.h < (int64_t)r.w * r.h * 6) sum += shared_area(r, b);
+        if ((int64_t)b.w * b.h < (int64_t)r.w * r.h * 6) sum += shared_area(r, b);
     }
     return sum;
 }
@@ -268,7 +268,7 @@ oct_status oct_detections_draw(oct_ctx *ctx, oct_image *im, const oct_detection 
                        .width = w,
                        .height = h,
                        .line = OCT_MAX((side + 150) / 300, 1),
-                       .zoom = OCT_MAX((side + 200) / 450, 1),
+                       .zoom = OCT_MAX((side + 200) / 500, 1),
                        .space = OCT_MAX((side + 150) / 300, 2)};
     mark *marks;
     int32_t n_marks = 0;

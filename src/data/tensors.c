@@ -8,10 +8,8 @@
 #include "data/tensors.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/str.h"
 #include "data/files.h"
 #include "data/npz.h"

@@ -516,12 +516,13 @@ static oct_value *focus(fixture *f, oct_value *x)
 static void focus_stems_become_one_convolution(void **state)
 {
     fixture *f = *state;
-    oct_value *even = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 12, 8});
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 12, 8});
+    oct_value *y = graph_input(f, "y", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 6, 8});
     oct_graph *g;
     int n_changed = 0;
 
-    output(f, conv(f, focus(f, even), (conv_spec){.c_out = 5, .kernel = 3, .has_bias = true}));
-    output(f, conv(f, focus(f, even), (conv_spec){.c_out = 4, .kernel = 3, .stride = 2}));
+    output(f, conv(f, focus(f, x), (conv_spec){.c_out = 5, .kernel = 3, .has_bias = true}));
+    output(f, conv(f, focus(f, y), (conv_spec){.c_out = 4, .kernel = 3, .stride = 2}));
     g = hold_to_promises(f, "focus");
     assert_ok(f->ctx, oct_pass_run(&oct_pass_fuse_focus, g, &n_changed));
     assert_int_equal(n_changed, 1); /* the second has a stride of its own */

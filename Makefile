@@ -45,7 +45,7 @@ $(PEERS)/ready: tests/peers/requirements.txt
 
 check-peers: all $(PEERS)/ready
 	@status=0; \
-	$(PEERS_PYTHON) tests/peers/check_coco.py $(BUILD)/octet || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_coco.py $(BUILD)/octet $(QUICK) || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \

@@ -62,6 +62,7 @@ typedef struct job {
     oct_plan *plan;
     oct_run *run;
     oct_dtype dtype;
+    const char *input_name;
     void *input;
     oct_detection *found;
     char *label_text; /* the file with line ends cut */
@@ -143,6 +144,7 @@ static oct_status set_input(job *j)
         dims[2] = h, dims[3] = w;
     }
     j->dtype = oct_value_dtype(v);
+    j->input_name = oct_value_name(v);
     return oct_graph_set_input_shape(j->g, oct_value_name(v), 4, dims);
 }
 
@@ -165,7 +167,11 @@ static oct_status prepare(job *j)
     if ((st = oct_plan_new(j->g, NULL, &j->plan))) return st;
     if ((st = oct_run_new(j->c->ctx, j->plan, &j->run))) return st;
     j->found = cli_alloc((size_t)a->max_det, sizeof(*j->found));
-    return oct_run_input(j->run, oct_plan_input_name(j->plan, 0), &j->input, NULL);
+    if ((st = oct_run_input(j->run, j->input_name, &j->input, NULL))) return st;
+    if (!j->input)
+        return cli_fail(j->c, OCT_ERR_UNSUPPORTED, "%s: the network ignores its picture",
+                        j->c->model);
+    return OCT_OK;
 }
 
 static oct_status make_folder(cli *c, const char *dir)

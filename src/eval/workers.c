@@ -271,6 +271,7 @@ static oct_status worker_init(worker *w)
         return oct_fail(j->ctx, OCT_ERR_MEMORY, "no memory for another thread");
     OCT_TRY(oct_run_new(w->ctx, j->plan, &w->run));
     OCT_TRY(oct_run_input(w->run, j->input, &w->input, NULL));
+    if (!w->input) return oct_fail(w->ctx, OCT_ERR_UNSUPPORTED, "the network ignores its picture");
     return oct_detector_copy(w->ctx, j->detector, &w->detector);
 }
 

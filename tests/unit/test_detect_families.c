@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every family: recognised from its outputs, decoded to boxes worked out by hand. */
+#include "tests/alloc.h"
 #include "tests/unit/detect_net.h"
 
 /* 64x64: 64 + 16 + 4 = 84 cells of strides 8, 16, 32. */
@@ -424,6 +425,52 @@ static void open_sizes(void **state)
     oct_detector_free(d);
 }
 
+/* A graph with an int32 output (so that it is converted), recognised, run and decoded. */
+static oct_status whole_way(oct_ctx *ctx)
+{
+    const oct_mapping same = {1, 1, 0, 0, 100, 100};
+    const oct_type picture = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){-1, 3, SIDE, SIDE});
+    const oct_type rows = oct_type_make(OCT_DTYPE_I32, 3, (int64_t[]){1, 7, CELLS});
+    oct_graph *g = NULL;
+    oct_detector *d = NULL;
+    oct_plan *p = NULL;
+    oct_run *r = NULL;
+    oct_tensor *t = NULL;
+    oct_value *v;
+    oct_detection found[100];
+    int32_t n = 0;
+    oct_status st;
+
+    if ((st = oct_graph_new(ctx, "g", &g))) return st;
+    st = (v = oct_value_new(g, "x", &picture)) ? oct_graph_add_input(g, v) : OCT_ERR_MEMORY;
+    if (!st) st = oct_tensor_make(ctx, &rows, &t);
+    if (!st)
+        for (int i = 0; i < 7 * CELLS; i++)
+            ((int32_t *)t->data)[i] = 20;
+    if (!st) {
+        v = oct_value_const(g, "y", t);
+        if (!v) oct_tensor_unref(t);
+        st = v ? oct_graph_add_output(g, v) : OCT_ERR_MEMORY;
+    }
+    if (!st) st = oct_detector_new(g, NULL, &d);
+    if (!st) st = oct_plan_new(g, NULL, &p);
+    if (!st) st = oct_run_new(ctx, p, &r);
+    if (!st) st = oct_run_execute(r);
+    if (!st) st = oct_detector_decode(d, r, 0, &same, NULL, found, &n);
+    if (!st) assert_int_equal(n, 3);
+    oct_run_free(r);
+    oct_plan_free(p);
+    oct_detector_free(d);
+    oct_graph_free(g);
+    return st;
+}
+
+static void survives_want_of_memory(void **state)
+{
+    (void)state;
+    fail_each_allocation(whole_way);
+}
+
 static void tables_can_be_looked_at(void **state)
 {
     int32_t n = 0;
@@ -465,6 +512,7 @@ int main(void)
         TEST(says_when_it_is_ambiguous),
         TEST(open_sizes),
         TEST(tables_can_be_looked_at),
+        TEST(survives_want_of_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,37 @@ static oct_status clear_heads(oct_candidates *c, bool agnostic)
     return OCT_OK;
 }
 
+/* --- a heap, best on top: few of many candidates are ever looked at --- */
+
+static void sink(oct_candidate *heap, size_t n, size_t i)
+{
+    const oct_candidate c = heap[i];
+
+    for (size_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && best_first(&heap[child + 1], &heap[child]) < 0) child++;
+        if (best_first(&heap[child], &c) >= 0) break;
+        heap[i] = heap[child];
+    }
+    heap[i] = c;
+}
+
+static void make_heap(oct_candidate *heap, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        sink(heap, n, i);
+}
+
+/* Takes the best of n away; it stays behind the others, at n - 1. */
+static oct_candidate *pop(oct_candidate *heap, size_t n)
+{
+    const oct_candidate best = heap[0];
+
+    heap[0] = heap[n - 1];
+    if (n > 1) sink(heap, n - 1, 0);
+    heap[n - 1] = best;
+    return &heap[n - 1];
+}
+
 /*
  * Best first; a box is compared with the kept ones of its list only. Since the order is that of
  * scores over all categories, the work stops at max_detections: at most top_k * max_detections
@@ -118,8 +149,9 @@ static int32_t suppress_hard(oct_candidates *c, const oct_nms_options *o, const 
 {
     int32_t n = 0;
 
-    for (size_t i = 0; i < c->n && n < o->max_detections; i++) {
-        oct_candidate *b = &c->items[i];
+    make_heap(c->items, c->n);
+    for (size_t left = c->n; left > 0 && n < o->max_detections; left--) {
+        oct_candidate *b = pop(c->items, left);
         int32_t *head = &c->heads[o->agnostic ? 0 : b->category], k = *head;
 
         if (!to_picture(b, map, &out[n])) continue;
@@ -127,7 +159,7 @@ static int32_t suppress_hard(oct_candidates *c, const oct_nms_options *o, const 
             k = c->items[k].next;
         if (k >= 0) continue;
         b->next = *head;
-        *head = (int32_t)i;
+        *head = (int32_t)(left - 1);
         n++;
     }
     return n;
@@ -167,7 +199,7 @@ oct_status oct_candidates_suppress(oct_candidates *c, const oct_nms_options *o,
                                    const oct_mapping *map, oct_detection *out, int32_t *n)
 {
     OCT_TRY(c->status);
-    sort(c);
+    if (c->n > c->top_k) sort(c);
     if (o->soft_sigma > 0) {
         *n = suppress_soft(c, o, map, out);
         return OCT_OK;

@@ -2,8 +2,12 @@
 /* Pictures of graphs, laid out by Graphviz; the only file that sees it. */
 #include <octet/graph.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <graphviz/gvc.h>
 
@@ -52,8 +56,7 @@ static void limit_pixels(Agraph_t *g, const char *format)
     if (scale < 1) GD_drawing(g)->dpi = dpi * scale;
 }
 
-/* Graphviz keeps global state: one thread at a time may be here. */
-static oct_status render(oct_ctx *ctx, const char *text, const char *format, const char *path)
+static oct_status lay_out(oct_ctx *ctx, const char *text, const char *format, const char *path)
 {
     const agerrlevel_t old_level = agseterr(AGMAX); /* it would print to stderr */
     GVC_t *gvc = gvContext();
@@ -80,6 +83,55 @@ static oct_status render(oct_ctx *ctx, const char *text, const char *format, con
     if (g) (void)agclose(g);
     if (gvc) (void)gvFreeContext(gvc);
     (void)agseterr(old_level);
+    return st;
+}
+
+/* What the child says, if it fails, and how it ended. */
+static oct_status wait_for(oct_ctx *ctx, pid_t child, int from, const char *path)
+{
+    char why[512];
+    size_t len = 0;
+    ssize_t n;
+    int status = 0;
+
+    while (len < sizeof(why) - 1 && (n = read(from, why + len, sizeof(why) - 1 - len)) != 0) {
+        if (n < 0 && errno != EINTR) break;
+        if (n > 0) len += (size_t)n;
+    }
+    why[len] = '\0';
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return OCT_OK;
+    if (WIFEXITED(status)) return oct_fail(ctx, (oct_status)WEXITSTATUS(status), "%s", why);
+    return oct_fail(ctx, OCT_ERR_UNSUPPORTED, "%s: Graphviz broke down while drawing", path);
+}
+
+/*
+ * In a process of its own: Graphviz keeps global state, and its text plugin reads a font's name
+ * after the context that owned it is gone (seen with 2.42), so that a second picture is not safe.
+ */
+static oct_status render(oct_ctx *ctx, const char *text, const char *format, const char *path)
+{
+    int ends[2];
+    oct_status st;
+    pid_t child;
+
+    if (pipe2(ends, O_CLOEXEC))
+        return oct_fail(ctx, OCT_ERR_IO, "%s: no pipe: %s", path, strerror(errno));
+    child = fork();
+    if (child == 0) {
+        st = lay_out(ctx, text, format, path);
+        if (st) {
+            const char *why = oct_ctx_error(ctx);
+
+            if (write(ends[1], why, strlen(why)) < 0) _exit(OCT_ERR_IO);
+        }
+        _exit((int)st);
+    }
+    (void)close(ends[1]);
+    st = child < 0 ? oct_fail(ctx, OCT_ERR_IO, "%s: no process: %s", path, strerror(errno))
+                   : wait_for(ctx, child, ends[0], path);
+    (void)close(ends[0]);
     return st;
 }
 

@@ -25,6 +25,8 @@ typedef struct oct_plan_options {
     int32_t keep_all;    /**< 1: keep every named value, for hooks on inner values (default 0) */
     int64_t default_dim; /**< for a symbolic dimension with no bound size (default 1) */
     const char *keep;    /**< PCRE: keep only the values whose name matches; NULL: none */
+    int32_t simulate;    /**< 1: compute quantized parts in float with fake quantization
+                              (default 0: integers) */
 } oct_plan_options;
 
 OCT_API void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size);

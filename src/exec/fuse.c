@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "exec/kernel.h"
 #include "op/op.h"
+#include "pass/codes.h"
 
 /* What may follow an anchor inside one step. */
 enum { TAKES_ACT = 1, TAKES_RESIDUAL = 2 };
@@ -145,6 +146,22 @@ static bool find_shuffle(fuser *f, const oct_node *n, group *g)
     return true;
 }
 
+/* QuantizeLinear whose codes only a DequantizeLinear with the same parameters reads. */
+static bool find_fake(fuser *f, const oct_node *n, group *g)
+{
+    const oct_node *back;
+    oct_codes to, from;
+
+    if (!oct_codes_of(n, &to) || to.dtype == OCT_DTYPE_I32 || n->in[0]->data) return false;
+    back = only_user(f, n->out[0]);
+    if (!back || back->in[0] != n->out[0] || !oct_codes_of(back, &from)) return false;
+    if (!oct_codes_equal(&to, &from)) return false;
+    f->taken[n->id] = 1;
+    g->last = back;
+    g->fuse.fake = true;
+    return true;
+}
+
 static oct_status find_groups(fuser *f)
 {
     oct_plan *p = f->p;
@@ -155,7 +172,7 @@ static oct_status find_groups(fuser *f)
         if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id]) continue;
         if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
         *g = (group){.anchor = n, .last = n, .fuse = {.residual = -1}};
-        if (!find_shuffle(f, n, g)) OCT_TRY(grow_group(f, n, g));
+        if (!find_shuffle(f, n, g) && !find_fake(f, n, g)) OCT_TRY(grow_group(f, n, g));
         f->group_of[g->last->id] = g;
     }
     return OCT_OK;
@@ -182,7 +199,9 @@ static oct_status home_slot(oct_plan *p, const oct_value *v, int32_t *out)
 
 static const char *make_label(oct_plan *p, const group *g)
 {
-    const char *label = g->fuse.shuffle ? "ChannelShuffle" : g->anchor->op->name;
+    const char *label = g->fuse.shuffle ? "ChannelShuffle"
+                        : g->fuse.fake  ? "FakeQuantize"
+                                        : g->anchor->op->name;
 
     for (int i = 0; i < 2; i++) {
         if (i && g->residual) label = oct_arena_printf(p->arena, "%s+Add", label);
@@ -198,13 +217,13 @@ static oct_status add_step(oct_plan *p, const group *g)
     const oct_node *n = g->anchor;
     oct_step s = {.node = n, .last = g->last, .fuse = g->fuse, .layout = OCT_LAYOUT_PLAIN};
 
-    s.n_in = n->n_in + (g->residual ? 1 : 0);
+    s.n_in = g->fuse.fake ? 1 : n->n_in + (g->residual ? 1 : 0);
     s.n_out = g->last->n_out;
     s.in = oct_plan_alloc(p, (size_t)s.n_in + 1, sizeof(int32_t));
     s.out = oct_plan_alloc(p, (size_t)s.n_out + 1, sizeof(int32_t));
     s.label = make_label(p, g);
     if (!s.in || !s.out || !s.label) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < n->n_in; i++) {
+    for (int32_t i = 0; i < OCT_MIN(n->n_in, s.n_in); i++) {
         s.in[i] = -1;
         if (n->in[i]) OCT_TRY(home_slot(p, n->in[i], &s.in[i]));
     }

@@ -6,6 +6,7 @@
 #include "base/regex.h"
 #include "exec/kernel.h"
 #include "exec/onednn.h"
+#include "pass/codes.h"
 #include "pass/pass.h"
 
 void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size)
@@ -106,6 +107,13 @@ static oct_status check_operators(const oct_plan *p)
     return OCT_OK;
 }
 
+static oct_status check_codes(const oct_plan *p)
+{
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        OCT_TRY(oct_codes_check(n));
+    return OCT_OK;
+}
+
 /* Shapes that depend on data, and all that follows from them. */
 static oct_status find_dynamic(oct_plan *p)
 {
@@ -132,6 +140,7 @@ static oct_status prepare_graph(oct_plan *p)
 {
     OCT_TRY(bind_dims(p));
     OCT_TRY(check_operators(p));
+    OCT_TRY(check_codes(p));
     OCT_TRY(keep_values(p));
     if (!p->options.no_simplify && !p->options.plain)
         OCT_TRY(oct_pipeline_run(p->g, "execute", NULL, NULL));

@@ -44,6 +44,7 @@ typedef struct oct_fuse {
     int32_t residual; /* index into in[], or -1 */
     float residual_scale;
     int32_t shuffle; /* groups of a channel shuffle (Reshape, Transpose, Reshape); 0: none */
+    bool fake;       /* QuantizeLinear and DequantizeLinear as one, in f32 */
 } oct_fuse;
 
 typedef struct oct_step {

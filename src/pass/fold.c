@@ -44,8 +44,17 @@ bool oct_fold_possible(const oct_node *n)
 static bool is_linear(const oct_node *n)
 {
     static const oct_op *const movers[] = {
-        &oct_op_concat, &oct_op_expand, &oct_op_gather, &oct_op_pad,       &oct_op_slice,
-        &oct_op_split,  &oct_op_tile,   &oct_op_cast,   &oct_op_transpose,
+        &oct_op_concat,
+        &oct_op_expand,
+        &oct_op_gather,
+        &oct_op_pad,
+        &oct_op_slice,
+        &oct_op_split,
+        &oct_op_tile,
+        &oct_op_cast,
+        &oct_op_transpose,
+        &oct_op_quantize_linear,
+        &oct_op_dequantize_linear,
     };
 
     if (n->op->flags & (OCT_OP_ELEMENTWISE | OCT_OP_VIEW | OCT_OP_IS_COPY)) return true;

@@ -171,6 +171,41 @@ static void axpy(float w, const float *x, float *y, int64_t n, bool first)
         y[i] += w * x[i];
 }
 
+/* --- codes and back --- */
+
+/* A code is never a negative zero, so neither is what it stands for. */
+INLINE vf whole(vf x)
+{
+    return __builtin_convertvector(__builtin_convertvector(vround(x), vi), vf);
+}
+
+/* Not a number becomes the lowest code, as vmax() gives its second operand. */
+INLINE vf fake(vf x, vf scale, vf low, vf high)
+{
+    return whole(vmin(vmax(x / scale, low), high)) * scale;
+}
+
+static void fake_quantize(const float *x, float *y, int64_t n, const float *scale, const float *low,
+                          const float *high, int step)
+{
+    const vf s = splat(scale[0]), l = splat(low[0]), h = splat(high[0]);
+    int64_t i = 0;
+
+    if (step) {
+        for (; i + VW <= n; i += VW)
+            store(y + i, fake(load(x + i), load(scale + i), load(low + i), load(high + i)));
+        for (; i < n; i++) {
+            const vf v = fake(splat(x[i]), splat(scale[i]), splat(low[i]), splat(high[i]));
+
+            y[i] = v[0];
+        }
+        return;
+    }
+    for (; i + VW <= n; i += VW)
+        store(y + i, fake(load(x + i), s, l, h));
+    if (i < n) store_part(y + i, fake(load_part(x + i, n - i), s, l, h), n - i);
+}
+
 extern const oct_conv_simd OCT_SIMD_CONV;
 
 const oct_simd OCT_SIMD_NAME = {
@@ -180,5 +215,6 @@ const oct_simd OCT_SIMD_NAME = {
     .binary = binary,
     .softmax = softmax,
     .axpy = axpy,
+    .fake_quantize = fake_quantize,
     .conv = &OCT_SIMD_CONV,
 };

@@ -36,6 +36,11 @@ typedef struct oct_simd {
     /* y[i] += w * x[i] (first: =); the sum loops of resizing and pooling. */
     void (*axpy)(float w, const float *x, float *y, int64_t n, bool first);
 
+    /* y[i] = scale * round(clamp(x[i] / scale, low, high)), half to even, parameters at
+     * i * step (0 or 1): QuantizeLinear and DequantizeLinear bit for bit; y may be x. */
+    void (*fake_quantize)(const float *x, float *y, int64_t n, const float *scale, const float *low,
+                          const float *high, int step);
+
     const oct_conv_simd *conv;
 } oct_simd;
 

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * The main job: a float network and some pictures in, an INT8 network out.
+ */
+#ifndef OCTET_QUANT_H
+#define OCTET_QUANT_H
+
+#include <octet/data.h>
+#include <octet/plan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A part of the graph: all nodes on paths from the inputs to the outputs, both included. */
+typedef struct oct_subgraph {
+    const char *const *inputs; /**< node names */
+    int32_t n_inputs;
+    const char *const *outputs;
+    int32_t n_outputs;
+} oct_subgraph;
+
+/** Which nodes: names (also module paths, "heads.head1.reg_convs"), patterns, types, subgraphs. */
+typedef struct oct_scope {
+    const char *const *names;
+    int32_t n_names;
+    const char *const *patterns; /**< PCRE, anchored at the start as Python's re.match */
+    int32_t n_patterns;
+    const char *const *types; /**< operators: "Softmax" */
+    int32_t n_types;
+    const oct_subgraph *subgraphs;
+    int32_t n_subgraphs;
+    int32_t no_validate; /**< 1: what matches nothing is no error (default 0) */
+} oct_scope;
+
+/** Other settings for some layers. Fields that are 0 or NULL leave things as they are. */
+typedef struct oct_quant_override {
+    const char *name;    /**< a node's name, or NULL */
+    const char *pattern; /**< PCRE, or NULL */
+    int32_t weight_bits, activation_bits;
+    int32_t symmetric;  /**< activations: 1: symmetric, -1: asymmetric */
+    int32_t per_tensor; /**< 1: one scale for weights and activations */
+    const char *activation_ranges, *weight_ranges;
+} oct_quant_override;
+
+typedef struct oct_quantize_options {
+    size_t struct_size;        /**< set by oct_quantize_options_init() */
+    const char *target;        /**< "octet" (default), "ort", "openvino", "tensorrt", "npu-pow2" */
+    const char *preset;        /**< "performance", "mixed"; NULL: what the target does best */
+    const char *model_type;    /**< NULL or "transformer" */
+    const char *target_device; /**< NNCF's names ("ANY", "CPU", ..); NULL */
+    const char *tail;          /**< "auto" (default), "off", or node names with commas */
+    const char *activation_ranges; /**< observer; NULL: the target's */
+    const char *channel_ranges;    /**< observer of points per channel; NULL: the target's */
+    const char *weight_ranges;     /**< "max", "mse", "percentile"; NULL: the target's */
+    double percentile;             /**< of the percentile observer (default 99.99) */
+    const char *bias_correction;   /**< "fast", "full", "none"; NULL: the target's */
+    int32_t equalize;              /**< 1: cross-layer equalization (default 0) */
+    int32_t align_channels;        /**< 1: channel alignment (default 0) */
+    double smooth_quant;           /**< alpha; 0: off (default), but 0.95 for transformers */
+    oct_scope ignored;             /**< stay float */
+    oct_scope only;                /**< if anything is named: all others stay float */
+    const oct_quant_override *overrides;
+    int32_t n_overrides;
+    int32_t int8_io;                  /**< 1: integer inputs and outputs (default 0) */
+    const oct_preprocess *preprocess; /**< NULL: the family's */
+    const char *family;               /**< NULL: auto */
+    uint64_t seed;                    /**< stored in the output */
+} oct_quantize_options;
+
+OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
+
+static inline void oct_quantize_options_init(oct_quantize_options *o)
+{
+    oct_quantize_options_init_sized(o, sizeof(*o));
+}
+
+/** The result of quantizing. */
+typedef struct oct_quantized oct_quantized;
+
+/** Figures for a summary. */
+typedef struct oct_quantize_summary {
+    size_t struct_size;                     /**< set by the caller */
+    int32_t layers_total, layers_quantized; /**< with weights */
+    double macs_quantized_share, weights_quantized_share;
+    int64_t images;
+    double seconds, float_pass_seconds;
+    const char *tail;     /**< one sentence, or NULL */
+    const char *best_for; /**< the runtime the file is best for */
+} oct_quantize_summary;
+
+/** A layer: why it is float, or how large its error is. */
+typedef struct oct_quantize_layer {
+    const char *name, *op;
+    const char *reason; /**< NULL: quantized */
+    double noise;       /**< error power / signal power at its output; < 0: not measured */
+} oct_quantize_layer;
+
+/**
+ * Quantizes. The graph is not changed. Progress goes to the context's callback.
+ */
+OCT_API oct_status oct_quantize(const oct_graph *g, const oct_dataset *images,
+                                const oct_quantize_options *options, oct_quantized **out);
+OCT_API void oct_quantized_free(oct_quantized *q); /**< accepts NULL */
+
+/** The network with QuantizeLinear and DequantizeLinear nodes, borrowed: save or run it. */
+OCT_API const oct_graph *oct_quantized_graph(const oct_quantized *q);
+OCT_API void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s);
+
+/** Layers with weights, in order; returns 0 beyond the end. */
+OCT_API int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer);
+
+/** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
+OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);
+OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path);
+
+/** A float network and a qmap file: the graph to simulate or run. One to free. */
+OCT_API oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

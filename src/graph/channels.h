@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where channels go: labels on the channels of a value, carried through nodes that only move
+ * data (Concat, Split, Slice, Reshape, Transpose, pooling, nearest Resize, channel shuffles).
+ * Who has scales for each channel can so find out which channel of which tensor a consumer reads.
+ */
+#ifndef OCT_GRAPH_CHANNELS_H
+#define OCT_GRAPH_CHANNELS_H
+
+#include "graph/op.h"
+
+/* Does output k of this node hold nothing but elements of its data operands, in some order or the
+ * largest of some? Relu and Clip are not. Depends on attributes (Resize: nearest; Pad: zeros). */
+bool oct_node_moves_data(const oct_node *n);
+
+/* How many of its first operands are data (Concat: all; Slice: 1). */
+int32_t oct_node_n_data(const oct_node *n);
+
+/*
+ * Labels: an i32 tensor of the value's rank, whose dims are the value's or 1 (the same for all of
+ * that axis). [1,C,1,1]: one for each channel; [1,1,1,1]: one for all.
+ */
+oct_status oct_labels_new(oct_ctx *ctx, const oct_type *type, int32_t first, bool per_channel,
+                          oct_tensor **out); /* per channel: first, first+1, ..; else all `first` */
+
+/* Labels of output k, given those of the data operands; in its smallest form. Elements that come
+ * from nowhere (Pad) get the label of their channel, or -1. *out NULL: cannot be told. */
+oct_status oct_labels_through(const oct_node *n, const oct_tensor *const *in, int32_t k,
+                              oct_tensor **out);
+
+/* The n = channels labels along axis 1, or false if they differ along another axis. */
+bool oct_labels_channels(const oct_tensor *labels, int64_t channels, int32_t *out);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Targets: what a runtime computes in integers, and of what kind its integers are. Data only. */
+#ifndef OCT_QUANT_TARGET_H
+#define OCT_QUANT_TARGET_H
+
+#include "quant/qmap.h"
+
+typedef enum oct_concat_rule {
+    OCT_CONCAT_KEEP,       /* each segment keeps its own scale */
+    OCT_CONCAT_SHARE,      /* all operands and the result have one scale */
+    OCT_CONCAT_REQUANTIZE, /* the result has its own scale */
+} oct_concat_rule;
+
+typedef enum oct_bias_rule {
+    OCT_BIAS_I32,   /* scale = input's * weight's */
+    OCT_BIAS_FLOAT, /* not quantized */
+    OCT_BIAS_POW2,  /* own power of two, 8 or 16 bits as NPUs have it: see `bias` */
+} oct_bias_rule;
+
+enum {
+    OCT_TARGET_CHANNELS_AT_DEPTHWISE = 1u << 0, /* activations per channel in front of depthwise */
+    OCT_TARGET_FUSES_ACTIVATION = 1u << 1,      /* SiLU & co. on the sum; else only Relu and Clip */
+    OCT_TARGET_FUSES_RESIDUAL = 1u << 2,        /* conv + Add (+ act) without a point between */
+    OCT_TARGET_QDQ_BEHIND_MOVES = 1u << 3, /* MaxPool, Reshape..: a pair behind each, same scale */
+    OCT_TARGET_INPUTS_ONLY = 1u << 4,      /* points only where weighted operators read */
+    OCT_TARGET_SKIP_BRANCH = 1u << 5,      /* residual Add: only the branch that skips */
+    OCT_TARGET_MAY_PREACT = 1u << 6, /* a convolution is integer only if a point follows at once:
+                                        decide by error where one in front of SiLU is harmless */
+    OCT_TARGET_CONST_OPERANDS = 1u << 7, /* constants of Add, Mul.. are quantized as well */
+    OCT_TARGET_POW2_LIMITS = 1u << 8,    /* shift limits of NPUs are enforced (peers' rules) */
+};
+
+typedef struct oct_target {
+    const char *name, *help;
+    const char *best_for; /* "ONNX Runtime on CPUs": for the summary */
+    oct_qspec act, weight, bias_spec;
+    oct_bias_rule bias;
+    oct_concat_rule concat;
+    unsigned flags;
+    const char *const *ops; /* computed in integers; NULL at the end */
+    const char *act_ranges, *channel_ranges, *weight_ranges;
+    int opset; /* of the exported file, at least */
+} oct_target;
+
+const oct_target *oct_target_at(int i); /* NULL beyond the end */
+oct_status oct_target_find(oct_ctx *ctx, const char *name,
+                           const oct_target **out); /* else nearest */
+bool oct_target_computes(const oct_target *t, const oct_op *op);
+
+#endif

@@ -162,27 +162,44 @@ static bool is_done(const oct_plan *p, const oct_step *s)
     return (s->kernel->flags & OCT_KERNEL_VIEW) && p->slots[s->out[0]].parent == s->in[0];
 }
 
+/* The memory must be the operand's alone: no view of another, no views of it. */
+static bool may_overwrite(const aliaser *a, int32_t k, const oct_slot *out)
+{
+    const oct_plan *p = a->p;
+    const oct_slot *in = k >= 0 ? &p->slots[k] : NULL;
+
+    if (!in || in->data || in->pinned || in->parent >= 0 || a->n_reads[k] != 1) return false;
+    if (a->maker[k] < 0 || !a->reads[k] || !oct_type_equal(&in->type, &out->type) ||
+        in->layout != out->layout)
+        return false;
+    for (int32_t v = 0; v < p->n_slots; v++)
+        if (p->slots[v].parent == k) return false;
+    return true;
+}
+
 /* A pointwise kernel may overwrite an operand that nobody reads afterwards. */
 static void alias_in_place(aliaser *a, const oct_step *s)
 {
     oct_plan *p = a->p;
     oct_slot *out = &p->slots[s->out[0]];
 
-    if (!(s->kernel->flags & OCT_KERNEL_IN_PLACE) || out->parent >= 0 || s->n_in < 1) return;
+    if (!(s->kernel->flags & OCT_KERNEL_IN_PLACE)) return;
     for (int32_t i = 0; i < s->n_in; i++) {
         const int32_t k = s->in[i];
-        const oct_slot *in = k >= 0 ? &p->slots[k] : NULL;
 
-        /* The memory must be the operand's alone: no view of another, no views of it. */
-        if (!in || in->data || in->pinned || in->parent >= 0 || a->n_reads[k] != 1) continue;
-        if (a->maker[k] < 0 || !a->reads[k] || !oct_type_equal(&in->type, &out->type) ||
-            in->layout != out->layout)
+        if (!may_overwrite(a, k, out)) continue;
+        if (out->parent < 0) {
+            out->parent = k;
+            out->offset = 0;
+            out->strided = false;
+            return;
+        }
+        /* The result is a part of a Concat: its operand may be made there as well. */
+        if (out->strided && !(p->steps[a->maker[k]].kernel->flags & OCT_KERNEL_STRIDED_OUT))
             continue;
-        for (int32_t v = 0; v < p->n_slots; v++)
-            if (p->slots[v].parent == k) return;
-        out->parent = k;
-        out->offset = 0;
-        out->strided = false;
+        p->slots[k].parent = s->out[0];
+        p->slots[k].offset = 0;
+        p->slots[k].strided = out->strided;
         return;
     }
 }

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small quantized networks for tests of integer plans. */
+#ifndef OCT_TESTS_QUANT_NET_H
+#define OCT_TESTS_QUANT_NET_H
+
+#include "tests/unit/exec_net.h"
+
+static inline oct_value *constant_f32(fixture *f, int32_t rank, const int64_t *dims,
+                                      const float *data)
+{
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, rank, dims);
+    oct_tensor *t = NULL;
+
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
+    memcpy(t->data, data, t->size);
+    return oct_value_const(f->g, NULL, t);
+}
+
+/* Integers of any type from a list; a scalar for rank 0. */
+static inline oct_value *constant_int(fixture *f, oct_dtype dtype, int32_t rank,
+                                      const int64_t *dims, const int32_t *data)
+{
+    const oct_type type = oct_type_make(dtype, rank, dims);
+    oct_tensor *t = NULL;
+
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
+    for (int64_t i = 0; i < oct_type_len(&type); i++) {
+        const int64_t v = data[i];
+
+        oct_store_i64(dtype, t->data, i, 1, &v);
+    }
+    return oct_value_const(f->g, NULL, t);
+}
+
+/* Random codes over the whole range of an 8-bit type. */
+static inline oct_value *codes(fixture *f, oct_dtype dtype, int32_t rank, const int64_t *dims,
+                               uint64_t seed)
+{
+    const oct_type type = oct_type_make(dtype, rank, dims);
+    oct_tensor *t = NULL;
+    oct_rng rng;
+
+    oct_rng_init(&rng, seed);
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
+    for (size_t i = 0; i < t->size; i++)
+        ((uint8_t *)t->data)[i] = (uint8_t)(oct_rng_f64(&rng) * 256);
+    return oct_value_const(f->g, NULL, t);
+}
+
+static inline oct_value *linear(fixture *f, const oct_op *op, oct_value *x, oct_dtype dtype,
+                                const float *scale, const int32_t *zero, int64_t n, int64_t axis)
+{
+    oct_value *s = constant_f32(f, n > 1, &n, scale);
+    oct_node *q = node(f, op, x, s, zero ? constant_int(f, dtype, n > 1, &n, zero) : NULL);
+
+    assert_ok(f->ctx, oct_node_set_int(q, "axis", axis));
+    return infer(f, q);
+}
+
+static inline oct_value *quantize(fixture *f, oct_value *x, oct_dtype dtype, const float *scale,
+                                  const int32_t *zero, int64_t n, int64_t axis)
+{
+    return linear(f, &oct_op_quantize_linear, x, dtype, scale, zero, n, axis);
+}
+
+static inline oct_value *dequantize(fixture *f, oct_value *x, const float *scale,
+                                    const int32_t *zero, int64_t n, int64_t axis)
+{
+    return linear(f, &oct_op_dequantize_linear, x, x->type.dtype, scale, zero, n, axis);
+}
+
+static inline oct_value *qdq(fixture *f, oct_value *x, oct_dtype dtype, const float *scale,
+                             const int32_t *zero, int64_t n, int64_t axis)
+{
+    return dequantize(f, quantize(f, x, dtype, scale, zero, n, axis), scale, zero, n, axis);
+}
+
+static inline oct_value *concat(fixture *f, oct_value *const *in, int32_t n, int64_t axis)
+{
+    oct_node *c = oct_emit_node(&f->b, &oct_op_concat, in, n, 1);
+
+    assert_non_null(c);
+    assert_ok(f->ctx, oct_node_set_int(c, "axis", axis));
+    return infer(f, c);
+}
+
+static inline void output(fixture *f, oct_value *v)
+{
+    assert_ok(f->ctx, oct_graph_add_output(f->g, v));
+}
+
+/* At most one step apart, and in less than `share` of all elements. */
+static inline void assert_steps(const oct_tensor *a, const oct_tensor *b, float step, double share)
+{
+    const int64_t n = oct_tensor_length(a);
+    int64_t differ = 0;
+
+    assert_true(oct_type_equal(&a->type, &b->type));
+    for (int64_t i = 0; i < n; i++) {
+        const double d = fabs(oct_tensor_get_f64(a, i) - oct_tensor_get_f64(b, i)) / (double)step;
+
+        if (!(d < 1.01)) fail_msg("element %lld differs by %g steps", (long long)i, d);
+        differ += d > 0.01;
+    }
+    if ((double)differ > share * (double)n)
+        fail_msg("%lld of %lld elements differ", (long long)differ, (long long)n);
+}
+
+#endif

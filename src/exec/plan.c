@@ -80,7 +80,7 @@ static oct_status keep_values(oct_plan *p)
         oct_value *v = p->g->values[i];
 
         if (!v || v->data || v->graph != p->g || v->raw_type) continue;
-        if (!kept[i] && !p->options.keep_all) continue;
+        if (!kept[i] && !p->options.keep_all && !(p->wanted && p->wanted[i])) continue;
         kept[i] = 1;
         if (!v->is_output && v->producer) st = oct_graph_add_output(p->g, v);
     }
@@ -91,7 +91,7 @@ static oct_status mark_kept(oct_plan *p)
 {
     p->is_kept = oct_plan_alloc(p, (size_t)p->n_ids + 1, 1);
     if (!p->is_kept) return OCT_ERR_MEMORY;
-    if (p->options.keep || p->options.keep_all)
+    if (p->options.keep || p->options.keep_all || p->wanted)
         for (int32_t i = 0; i < p->g->n_outputs; i++)
             p->is_kept[p->g->outputs[i]->id] = 1;
     return OCT_OK;
@@ -180,11 +180,18 @@ static oct_status compile(oct_plan *p)
 
 oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options, oct_plan **out)
 {
+    return oct_plan_new_watching(g, options, NULL, out);
+}
+
+oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
+                                 const uint8_t *wanted, oct_plan **out)
+{
     oct_plan *p = oct_calloc(g->ctx, 1, sizeof(*p));
     oct_status st = OCT_ERR_MEMORY;
 
     if (!p) return OCT_ERR_MEMORY;
     p->ctx = g->ctx;
+    p->wanted = wanted;
     read_options(&p->options, options);
     p->n_threads = p->options.n_threads > 0 ? p->options.n_threads : oct_ctx_threads(g->ctx);
     oct_parallel_set_threads(p->n_threads); /* kernels are made for that many */
@@ -193,6 +200,7 @@ oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options, oct
     if ((st = oct_graph_clone(g, &p->g))) goto fail;
     if ((st = compile(p))) goto fail;
     oct_parallel_release(); /* runs may belong to other threads */
+    p->wanted = NULL;
     *out = p;
     return OCT_OK;
 fail:

@@ -78,12 +78,17 @@ struct oct_plan {
     int32_t n_ids;
     const oct_node **dynamic; /* nodes whose shapes are known only at run time, in order */
     int32_t n_dynamic;
-    uint8_t *is_dynamic; /* by node id */
-    uint8_t *is_kept;    /* by value id: a hook wants to see it */
-    int32_t n_outputs;   /* of the network; values kept for hooks follow in g->outputs */
+    uint8_t *is_dynamic;   /* by node id */
+    uint8_t *is_kept;      /* by value id: a hook wants to see it */
+    const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
+    int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     size_t block_size, scratch_size;
     struct oct_dnnl *dnnl;
 };
+
+/* oct_plan_new(), and the values marked in `wanted` (by id in g) are shown to hooks. */
+oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
+                                 const uint8_t *wanted, oct_plan **out);
 
 /* --- slots (slots.c) --- */
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of lowering share: the copy of the graph that gets Q and DQ nodes. */
+#ifndef OCT_QUANT_LOWER_PARTS_H
+#define OCT_QUANT_LOWER_PARTS_H
+
+#include "quant/lower.h"
+
+typedef struct oct_lowering {
+    oct_ctx *ctx;
+    const oct_qmap *m;
+    const oct_target *target;
+    oct_lower_options options;
+    oct_graph *g;          /* the copy: ids are those of the original */
+    oct_arena *arena;      /* for the time of lowering */
+    oct_node **nodes;      /* by id: of the copy */
+    const oct_node **from; /* by id: of the original */
+    int32_t n_nodes;       /* ids of the original; nodes made here have larger ones */
+    int32_t *first;        /* by node id: where its operands start in `claimed` */
+    uint8_t *claimed;      /* operands that have a point of their own */
+    oct_map names;
+    int opset;           /* that the types need */
+    int64_t n_saturated; /* biases beyond 32 bits */
+    bool rounds_otherwise;
+} oct_lowering;
+
+/* "BASE_SUFFIX", with a number behind it if somebody has that name. NULL: no memory. */
+const char *oct_lowering_name(oct_lowering *l, const char *base, const char *suffix);
+
+/* What Q and DQ nodes need, as constants: scale, then zero point. */
+typedef struct oct_lowering_params {
+    const char *base; /* for names */
+    oct_dtype dtype;
+    int axis;
+    int64_t n;
+    const float *scale;
+    const int32_t *zero; /* NULL: all 0 */
+} oct_lowering_params;
+
+oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lowering_params *p,
+                                  oct_value *out[2]);
+
+/* A QuantizeLinear or DequantizeLinear in front of `before`, with those constants. */
+oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, const oct_op *op,
+                               oct_value *x, const oct_lowering_params *p,
+                               oct_value *const constants[2], oct_value **out);
+
+/* Fails unless a point has parameters that fit its value; `base` of out is the value's name. */
+oct_status oct_lowering_check(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
+                              const oct_value *v, oct_lowering_params *out);
+
+/* Readers of v that have no point of their own read `to`; or one reader's operand does. */
+oct_status oct_lowering_rewire(oct_lowering *l, oct_value *v, oct_value *to);
+bool oct_lowering_has_readers(const oct_lowering *l, const oct_value *v);
+
+/* lower_weights.c: a constant as integers; what its readers read. */
+oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
+                               oct_value *v, oct_node *before, oct_value **out);
+
+/* lower_bias.c: what correction adds, and biases as integers. */
+oct_status oct_lowering_shifts(oct_lowering *l); /* of nodes that cannot have a bias */
+oct_status oct_lowering_biases(oct_lowering *l);
+
+#endif

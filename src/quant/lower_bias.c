@@ -28,11 +28,7 @@ static oct_status add_behind(oct_lowering *l, oct_node *n, const oct_qshift *s)
     if (!(inner = oct_value_new(n->graph, name, &sum->type))) return OCT_ERR_MEMORY;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &t));
     memcpy(t->data, s->shift, (size_t)s->n * sizeof(float));
-    if (!(name = oct_lowering_name(l, n->name, "shift"))) {
-        oct_tensor_unref(t);
-        return OCT_ERR_MEMORY;
-    }
-    if (!(shift = oct_value_const(n->graph, name, t))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_lowering_const(l, n->graph, n->name, "shift", t, &shift));
     if (!(name = oct_lowering_name(l, n->name, "Add"))) return OCT_ERR_MEMORY;
     in[0] = inner;
     in[1] = shift;
@@ -119,7 +115,6 @@ static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const o
     oct_value *v = n->in[b], *constants[2], *integers, *dq = NULL;
     oct_type type = v->type;
     oct_tensor *codes = NULL;
-    const char *name;
 
     type.dtype = p->dtype;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &codes));
@@ -130,11 +125,7 @@ static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const o
 
         oct_store_i64(p->dtype, codes->data, i, 1, &code);
     }
-    if (!(name = oct_lowering_name(l, v->name, "quantized"))) {
-        oct_tensor_unref(codes);
-        return OCT_ERR_MEMORY;
-    }
-    if (!(integers = oct_value_const(n->graph, name, codes))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_lowering_const(l, n->graph, v->name, "quantized", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, n->graph, p, constants));
     OCT_TRY(oct_lowering_linear(l, n->graph, n, &oct_op_dequantize_linear, integers, p, constants,
                                 &dq));
@@ -148,7 +139,6 @@ static oct_status shift_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
 {
     const oct_value *old = oct_node_in(n, b);
     const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &s->n);
-    const char *name;
     oct_tensor *t = NULL;
     oct_value *v;
 
@@ -161,11 +151,8 @@ static oct_status shift_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
         OCT_TRY(oct_tensor_make(l->ctx, &type, &t));
     for (int64_t i = 0; i < s->n; i++)
         ((float *)t->data)[i] += s->shift[i];
-    if (!(name = oct_lowering_name(l, old ? old->name : n->name, old ? "corrected" : "bias"))) {
-        oct_tensor_unref(t);
-        return OCT_ERR_MEMORY;
-    }
-    if (!(v = oct_value_const(n->graph, name, t))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_lowering_const(l, n->graph, old ? old->name : n->name, old ? "corrected" : "bias",
+                               t, &v));
     while (n->n_in < b)
         OCT_TRY(oct_node_set_input(n, n->n_in, NULL));
     return oct_node_set_input(n, b, v);

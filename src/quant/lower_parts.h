@@ -23,8 +23,14 @@ typedef struct oct_lowering {
     bool rounds_otherwise;
 } oct_lowering;
 
+/* --- lower_emit.c --- */
+
 /* "BASE_SUFFIX", with a number behind it if somebody has that name. NULL: no memory. */
 const char *oct_lowering_name(oct_lowering *l, const char *base, const char *suffix);
+
+/* A constant of that name. Takes the reference to t. */
+oct_status oct_lowering_const(oct_lowering *l, oct_graph *g, const char *base, const char *suffix,
+                              oct_tensor *t, oct_value **out);
 
 /* What Q and DQ nodes need, as constants: scale, then zero point. */
 typedef struct oct_lowering_params {
@@ -48,7 +54,9 @@ oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, 
 oct_status oct_lowering_check(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
                               const oct_value *v, oct_lowering_params *out);
 
-/* Readers of v that have no point of their own read `to`; or one reader's operand does. */
+/* --- lower.c --- */
+
+/* Readers of v that have no point of their own read `to`. */
 oct_status oct_lowering_rewire(oct_lowering *l, oct_value *v, oct_value *to);
 bool oct_lowering_has_readers(const oct_lowering *l, const oct_value *v);
 

@@ -62,19 +62,6 @@ static void quantize(const oct_qspec *spec, const oct_lowering_params *p, const 
     }
 }
 
-static oct_status store(oct_lowering *l, oct_value *v, const char *suffix, oct_tensor *t,
-                        oct_value **out)
-{
-    const char *name = oct_lowering_name(l, v->name, suffix);
-
-    if (!name) {
-        oct_tensor_unref(t);
-        return OCT_ERR_MEMORY;
-    }
-    *out = oct_value_const(v->graph, name, t);
-    return *out ? OCT_OK : OCT_ERR_MEMORY;
-}
-
 /* The factors' inverses, as an operand that broadcasts against the weight. */
 static oct_status unfold(oct_lowering *l, const oct_qpoint *p, oct_value *v, oct_node *before,
                          oct_value *dq, oct_value **out)
@@ -91,7 +78,7 @@ static oct_status unfold(oct_lowering *l, const oct_qpoint *p, oct_value *v, oct
     OCT_TRY(oct_tensor_make(l->ctx, &type, &t));
     for (int64_t i = 0; i < p->fold_rows * p->fold_columns; i++)
         ((float *)t->data)[i] = 1 / p->fold[i];
-    OCT_TRY(store(l, v, "unfold", t, &inverse));
+    OCT_TRY(oct_lowering_const(l, v->graph, v->name, "unfold", t, &inverse));
     if (!(b.prefix = oct_arena_printf(l->g->arena, "%s_Mul", v->name))) return OCT_ERR_MEMORY;
     *out = oct_emit(&b, &oct_op_mul, dq, inverse, NULL);
     return b.status;
@@ -114,7 +101,7 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
     type.dtype = params.dtype;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &codes));
     quantize(&root->spec, &params, &f, v->data, codes);
-    OCT_TRY(store(l, v, "quantized", codes, &integers));
+    OCT_TRY(oct_lowering_const(l, v->graph, v->name, "quantized", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
     OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,
                                 constants, &dq));

@@ -46,6 +46,7 @@ typedef struct oct_qpoint {
     float *fold;
     int64_t fold_rows, fold_columns;
     float fold_scale;
+    int32_t next; /* another point of the same reader, or -1; set by oct_qmap_add() */
 } oct_qpoint;
 
 /* What correction adds to a node's bias (made if it has none). */
@@ -67,6 +68,8 @@ typedef struct oct_qmap {
     int32_t n_shifts;
     size_t cap_shifts;
     int32_t *of_value;         /* by value id: the point for all its readers, or -1 */
+    int32_t *of_reader;        /* by node id: the last point for this reader alone, or -1 */
+    int32_t *shift_index;      /* by node id: index into shifts, or -1 */
     const char **float_reason; /* by node id: why this node is computed in float; NULL: it is not,
                                   or nobody would expect integers there (shapes, constants) */
     const char *tail_text;     /* where the tail starts and why, in one sentence; NULL: none */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A histogram whose bins are 2^k wide and start at multiples of 2^k. k is the smallest for which
+ * all that was seen fits into the slots, so it depends on the smallest and largest number alone:
+ * the order in which numbers come, and merging, change nothing. (Except for numbers so near to 0
+ * that x / 2^k is no normal float: they may count as 0.)
+ *
+ * Bin i, from i * 2^k to (i + 1) * 2^k, is in slot i - base; the smallest number is in slot 0.
+ */
+#ifndef OCT_QUANT_HISTOGRAM_H
+#define OCT_QUANT_HISTOGRAM_H
+
+#include "quant/scan.h"
+
+typedef struct oct_histogram {
+    int32_t n_slots; /* a power of two: at least half of them are used, unless numbers are equal */
+    int32_t k;
+    int64_t base;
+    float low, high; /* seen; low > high: nothing yet */
+    uint64_t zeros;  /* exactly 0: also counted in bin 0 */
+    uint64_t *count; /* n_slots; borrowed */
+} oct_histogram;
+
+/* `bins` are asked for: 16 to 65536. */
+int32_t oct_histogram_slots(int32_t bins);
+
+/* count: n_slots zeros that live as long as the histogram. */
+void oct_histogram_init(oct_histogram *h, int32_t n_slots, uint64_t *count);
+void oct_histogram_reset(oct_histogram *h);
+
+/* All numbers of a sight; scan is what oct_scan_all() found. */
+void oct_histogram_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan);
+
+/* One histogram for each channel; scan[channels] is what oct_scan_channels() found. */
+void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan);
+
+/* Both have the same number of slots. */
+void oct_histogram_merge(oct_histogram *h, const oct_histogram *other);
+
+static inline bool oct_histogram_is_empty(const oct_histogram *h)
+{
+    return h->low > h->high;
+}
+
+/* --- as a distribution, for solvers: counts are spread evenly inside a bin, zeros are a peak ---
+ */
+
+typedef struct oct_moments {
+    double mass, first, second; /* sums of 1, x, x^2 */
+} oct_moments;
+
+typedef struct oct_density {
+    int64_t first;      /* index of the first bin */
+    int32_t n;          /* bins */
+    double width;       /* of a bin */
+    double *mass;       /* n; without the zeros */
+    oct_moments *below; /* n + 1: sums over all bins before */
+    double zeros;
+    double low, high; /* seen, 0 included */
+} oct_density;
+
+/* Weights, if any, are applied to the counts. Lives in the arena. */
+oct_status oct_density_make(const oct_histogram *h, const oct_observer_options *o, oct_arena *a,
+                            oct_density *d);
+
+/* Sums over x' < x; zeros are not in it. */
+oct_moments oct_density_below(const oct_density *d, double x);
+
+/* The x below which this part of the mass is, zeros included: part in 0..1. */
+double oct_density_quantile(const oct_density *d, double part);
+/* The same for |x|. */
+double oct_density_abs_quantile(const oct_density *d, double part);
+
+/* --- observers that keep histograms: one, or one for each channel --- */
+
+typedef struct oct_histograms {
+    oct_histogram *h; /* oct_observer_n_ranges() */
+    uint64_t *counts;
+    oct_scan *scan;
+} oct_histograms;
+
+oct_status oct_histograms_init(oct_observer *o);
+void oct_histograms_look(oct_observer *o, const oct_sight *s);
+oct_status oct_histograms_merge(oct_observer *o, const oct_observer *other);
+void oct_histograms_fini(oct_observer *o);
+
+/* Calls solve for each range. */
+typedef oct_status (*oct_density_solve)(const oct_observer *o, const oct_qspec *spec,
+                                        const oct_density *d, float *low, float *high);
+oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec,
+                                oct_density_solve solve, float *low, float *high);
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mse: the range with the least squared error, of rounding inside it and of clipping outside. */
+#include <float.h>
+#include <math.h>
+
+#include "quant/histogram.h"
+
+typedef struct search {
+    const oct_qspec *spec;
+    const oct_density *d;
+    int32_t low, high; /* codes */
+    double error;      /* the least so far, of: */
+    double scale;
+    int32_t zero;
+} search;
+
+/* Squared error of what is between two points and becomes v. */
+static double cell(const oct_moments *a, const oct_moments *b, double v)
+{
+    return (b->second - a->second) - 2 * v * (b->first - a->first) + v * v * (b->mass - a->mass);
+}
+
+/* Zeros make no error: zero has a code. */
+static double error_of(const search *q, double scale, int32_t zero)
+{
+    const oct_density *d = q->d;
+    const double top = (double)q->high - zero;
+    const double end = (double)(d->first + d->n) * d->width / scale; /* of the data, in steps */
+    double v = fmax((double)q->low - zero, floor((double)d->first * d->width / scale));
+    oct_moments a = d->below[0], b;
+    double sum = 0;
+
+    v = fmin(v, top);
+    if (scale < d->width) { /* bins wider than steps: rounding errors are spread evenly */
+        const oct_moments high = oct_density_below(d, (top + 0.5) * scale);
+
+        v = (double)q->low - zero;
+        b = oct_density_below(d, (v - 0.5) * scale);
+        return cell(&a, &b, v * scale) + cell(&high, &d->below[d->n], top * scale) +
+               fmax(high.mass - b.mass, 0) * scale * scale / 12;
+    }
+    for (; v < top && v < end; v++) {
+        b = oct_density_below(d, (v + 0.5) * scale);
+        sum += cell(&a, &b, v * scale);
+        a = b;
+    }
+    return sum + cell(&a, &d->below[d->n], v * scale);
+}
+
+static void attempt(search *q, double scale, double zero)
+{
+    const double z = q->spec->is_symmetric ? q->zero : fmin(fmax(rint(zero), q->low), q->high);
+    double error;
+
+    if (!(scale >= 0x1p-60) || !(scale <= 0x1p120)) return; /* as oct_qspec_solve() bounds it */
+    error = error_of(q, scale, (int32_t)z);
+    if (!(error < q->error)) return;
+    q->error = error;
+    q->scale = scale;
+    q->zero = (int32_t)z;
+}
+
+static void attempt_range(search *q, double low, double high)
+{
+    double scale;
+
+    if (q->spec->is_symmetric)
+        scale = fmax(high / ((double)q->high - q->zero),
+                     q->low < q->zero ? low / ((double)q->low - q->zero) : 0);
+    else
+        scale = (high - low) / ((double)q->high - q->low);
+    attempt(q, scale, q->low - low / scale);
+}
+
+/* Both ends clipped at the same distance from 0, nearer and nearer, while it gets better. */
+static void search_coarse(search *q)
+{
+    const double far = fmax(-q->d->low, q->d->high);
+    int since = 0;
+
+    for (int i = 0; i < 100 && since < 12; i++) {
+        const double clip = far * exp2(-0.25 * i), before = q->error;
+
+        attempt_range(q, fmax(q->d->low, -clip), fmin(q->d->high, clip));
+        since = q->error < before ? 0 : since + 1;
+    }
+}
+
+enum { STEPS = 6 }; /* to either side */
+
+/* One end after the other, then scale and zero point, nearer and nearer around the best. */
+static void search_fine(search *q)
+{
+    for (double span = 0.6; span > 0.05; span /= 3) {
+        for (int end = 0; end < 2; end++) {
+            const double low = q->scale * ((double)q->low - q->zero);
+            const double high = q->scale * ((double)q->high - q->zero);
+
+            for (int i = -STEPS; i <= STEPS && !q->spec->is_symmetric; i++)
+                attempt_range(q, end ? low : low * (1 + span * i / STEPS),
+                              end ? high * (1 + span * i / STEPS) : high);
+        }
+    }
+    for (double span = q->spec->is_symmetric ? 0.2 : 0.04; span > 0.004; span /= 4) {
+        const double scale = q->scale;
+        const int32_t zero = q->zero, reach = q->spec->is_symmetric ? 0 : 2;
+
+        for (int32_t dz = -reach; dz <= reach; dz++)
+            for (int i = -STEPS; i <= STEPS; i++)
+                attempt(q, scale * (1 + span * i / STEPS), (double)zero + dz);
+    }
+}
+
+/* Exponents from the one that covers all downwards, and zero points from where the low end just
+ * fits to where the high end does. */
+static void search_pow2(search *q)
+{
+    enum { DEEPER = 7, ZEROS = 24 };
+    float cover;
+    int32_t zero;
+
+    oct_qspec_solve(q->spec, (float)q->d->low, (float)q->d->high, &cover, &zero);
+    for (int i = 0; i < DEEPER; i++) {
+        const double scale = ldexp((double)cover, -i);
+        const double at_low = q->low - q->d->low / scale, at_high = q->high - q->d->high / scale;
+
+        for (int j = 0; j <= (q->spec->is_symmetric ? 0 : ZEROS); j++)
+            attempt(q, scale, at_low + (at_high - at_low) * j / ZEROS);
+    }
+}
+
+static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
+                            float *low, float *high)
+{
+    search q = {.spec = spec, .d = d, .error = DBL_MAX};
+
+    (void)o;
+    oct_qspec_limits(spec, &q.low, &q.high);
+    *low = (float)d->low;
+    *high = (float)d->high;
+    if (!(d->low < d->high)) return OCT_OK;
+    if (spec->is_symmetric && !spec->is_signed && d->low < 0)
+        q.zero = (int32_t)((uint32_t)1 << (spec->bits - 1));
+    if (spec->is_pow2)
+        search_pow2(&q);
+    else
+        search_coarse(&q);
+    if (q.error == DBL_MAX) return OCT_OK; /* too small or large for a scale: as it is */
+    if (!spec->is_pow2) search_fine(&q);
+    oct_qspec_range(spec, (float)q.scale, q.zero, low, high);
+    return OCT_OK;
+}
+
+static oct_status solve(const oct_observer *o, const oct_qspec *spec, float *low, float *high)
+{
+    return oct_histograms_solve(o, spec, solve_one, low, high);
+}
+
+const oct_observer_row oct_observer_mse = {
+    .name = "mse",
+    .help = "the range with the least squared error",
+    .size = sizeof(oct_histograms),
+    .has_channels = true,
+    .init = oct_histograms_init,
+    .see = oct_histograms_look,
+    .merge = oct_histograms_merge,
+    .solve = solve,
+    .fini = oct_histograms_fini,
+};

@@ -50,19 +50,21 @@ typedef struct oct_int8_finish_spec {
     oct_int8_codes y;       /* of a U8 result */
 } oct_int8_finish_spec;
 
+typedef enum oct_int8_way {
+    OCT_INT8_WHOLE,  /* all there is */
+    OCT_INT8_DIRECT, /* linear, to U8: scale is divided by the result's, limits are in low, high */
+    OCT_INT8_SWISH,  /* Swish alone, to U8: scale is divided by the result's */
+} oct_int8_way;
+
 /* Packed; each list has oct_int8_padded(c) entries. */
 typedef struct oct_int8_finish {
+    oct_int8_way way;
     oct_int8_type out, residual;
     oct_act act[2];
-    bool direct;          /* the short form: only scale, zero, low, high */
-    bool has_bias;        /* else bias is all zeros */
-    const float *scale;   /* direct: divided by the result's */
-    const float *bias;    /* in f32 */
-    const float *slope;   /* -log2(e) * act[0].a * scale, for Swish and Sigmoid */
-    const float *r_scale; /* F32: residual_scale */
-    const float *r_zero;
-    const float *inv;        /* 1 / y.scale */
-    const float *low, *high; /* limits of a result above its zero point */
+    const float *scale, *bias;
+    const float *slope;            /* of the sum in the exponent of Swish, as a power of 2 */
+    const float *r_scale, *r_zero; /* F32: residual_scale, 0 */
+    const float *inv, *low, *high; /* 1 / y.scale; limits of the result above its zero point */
     const int32_t *zero;
 } oct_int8_finish;
 
@@ -94,7 +96,7 @@ typedef struct oct_int8_block {
     const int8_t *w; /* packed; the order is the instruction set's */
 } oct_int8_block;
 
-#define OCT_INT8_MAX_BLOCKS 4096 /* wider ones: cut into several convolutions */
+#define OCT_INT8_DW_PIXELS 32 /* pixels of a depthwise convolution that are made together */
 
 typedef struct oct_int8 oct_int8;
 
@@ -112,15 +114,16 @@ typedef struct oct_int8_conv {
     int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pads before the picture */
 
     const oct_int8 *set;
-    int64_t k, k_pad; /* sums have k terms in k_pad / 4 quads of a packed row (int8_pack.c) */
-    bool gather;      /* taps are copied side by side first: few or odd channels */
+    int64_t k_pad; /* terms of a sum, filled up to whole quads */
+    bool gather;   /* taps are copied side by side first: few or odd channels */
     oct_int8_block *blocks;
     int32_t n_blocks;
     const int32_t *base; /* [padded c_out]: bias less the zero points' share */
     const int32_t *sum;  /* [padded c_out]: of all weights of a filter, for other zero points */
     const uint8_t *pad_pixel; /* [padded c_in]: the zero points */
-    const int16_t *dw_w;      /* depthwise: packed */
+    const int8_t *dw_w;       /* depthwise: packed */
     size_t scratch_size;      /* bytes one thread needs */
+    int64_t chunk;            /* pixels whose input is looked for, or copied, together */
     /* how the work is cut */
     int64_t rows, segment, segments, groups, grain;
     int32_t group_size;
@@ -207,7 +210,9 @@ typedef struct oct_int8_rows {
 
 struct oct_int8 {
     const char *name;
-    int width; /* s32 lanes of a vector */
+    int width;      /* s32 lanes of a vector */
+    int quad_bytes; /* of four weights: 4, or 8 where products are made in 16 bits */
+    int max_vec;    /* vectors of the largest block */
 
     /* Output pixels [x0, x1) of row y, blocks [b0, b1); addresses are those of one picture. */
     void (*dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
@@ -215,8 +220,9 @@ struct oct_int8 {
     void (*depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                       int64_t y);
 
-    /* Finishes rows x n sums of channels [first, first + n): y and r are those of `first`. */
-    void (*finish)(const oct_int8_finish *f, const int32_t *sum, int64_t sum_pitch, int64_t first,
+    /* Finishes (and overwrites) rows x n sums of channels [first, first + n); sum_pitch is whole
+       vectors; y and r are those of `first`. */
+    void (*finish)(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch, int64_t first,
                    int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
                    int64_t y_pitch);
 

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Dense convolution of codes: a tile of pixels times a block of output channels stays in registers
+ * while all taps and input channels are added up, four at a time. Compiled once for each
+ * instruction set.
+ */
+#include "exec/simd/int8_part.h"
+
+#define MAX_VEC    3
+#define MAX_PIXELS 14
+
+/* Where a tile reads: kh x kw runs of c codes, all inside memory. */
+typedef struct source {
+    const uint8_t *x;    /* first tap of the first pixel */
+    int64_t row, column; /* from tap to tap, down and across */
+    int64_t pixel;       /* from pixel to pixel */
+    int64_t kh, kw, c;
+} source;
+
+/* MR pixels, NV vectors; MR and NV are constants where this is called. */
+INLINE void tile(const source *s, const int8_t *w, const int32_t *base, int32_t *sum, const int MR,
+                 const int NV)
+{
+    vi acc[MAX_PIXELS][MAX_VEC];
+    const int64_t p = s->pixel;
+
+    UNROLL for (int v = 0; v < NV; v++)
+    {
+        const vi b = load_vi(base + v * VW);
+
+        UNROLL for (int i = 0; i < MR; i++) acc[i][v] = b;
+    }
+    for (int64_t ky = 0; ky < s->kh; ky++)
+        for (int64_t kx = 0; kx < s->kw; kx++) {
+            const uint8_t *x = s->x + ky * s->row + kx * s->column, *const end = x + s->c;
+
+            /* one address for three pixels: so many fit in registers */
+            for (; x < end; x += 4, w += (int64_t)NV * VW * QUAD_BYTES) {
+                const uint8_t *const at[5] = {x, x + 3 * p, x + 6 * p, x + 9 * p, x + 12 * p};
+                quads wv[MAX_VEC];
+
+                UNROLL for (int v = 0; v < NV; v++) wv[v] =
+                    load_weights(w + (int64_t)v * VW * QUAD_BYTES);
+                UNROLL for (int i = 0; i < MR; i++)
+                {
+                    const quads xv = splat_quad(at[i / 3] + i % 3 * p);
+
+                    UNROLL for (int v = 0; v < NV; v++) acc[i][v] = dot(acc[i][v], xv, wv[v]);
+                }
+            }
+        }
+    UNROLL for (int i = 0; i < MR; i++) UNROLL for (int v = 0; v < NV; v++)
+        store_vi(sum + (i * NV + v) * VW, acc[i][v]);
+}
+
+typedef void (*tile_fn)(const source *s, const int8_t *w, const int32_t *base, int32_t *sum);
+
+#define TILE(MR, NV)                                                                               \
+    static void tile_##MR##_##NV(const source *s, const int8_t *w, const int32_t *base,            \
+                                 int32_t *sum)                                                     \
+    {                                                                                              \
+        tile(s, w, base, sum, MR, NV);                                                             \
+    }
+
+/* clang-format off */
+TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
+TILE(1, 2) TILE(2, 2) TILE(3, 2) TILE(4, 2)
+#if VW == 16 || QUAD_BYTES == 4
+TILE(7, 1) TILE(8, 1)
+TILE(5, 2) TILE(6, 2)
+TILE(1, 3) TILE(2, 3) TILE(3, 3) TILE(4, 3)
+#endif
+#if VW == 16
+TILE(9, 1) TILE(10, 1) TILE(11, 1) TILE(12, 1) TILE(13, 1) TILE(14, 1)
+TILE(7, 2) TILE(8, 2) TILE(9, 2) TILE(10, 2) TILE(11, 2) TILE(12, 2)
+TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
+#endif
+
+static const tile_fn tiles[MAX_VEC][MAX_PIXELS] = {
+#if VW == 16
+    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1, tile_9_1,
+     tile_10_1, tile_11_1, tile_12_1, tile_13_1, tile_14_1},
+    {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2, tile_7_2, tile_8_2, tile_9_2,
+     tile_10_2, tile_11_2, tile_12_2},
+    {tile_1_3, tile_2_3, tile_3_3, tile_4_3, tile_5_3, tile_6_3, tile_7_3, tile_8_3},
+#elif QUAD_BYTES == 4
+    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1},
+    {tile_1_2, tile_2_2, tile_3_2, tile_4_2, tile_5_2, tile_6_2},
+    {tile_1_3, tile_2_3, tile_3_3, tile_4_3},
+#else
+    {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1},
+    {tile_1_2, tile_2_2, tile_3_2, tile_4_2},
+#endif
+};
+/* clang-format on */
+
+/* pixels of the largest tile for each number of vectors */
+#if VW == 16
+static const int max_pixels[MAX_VEC] = {14, 12, 8};
+#elif QUAD_BYTES == 4
+static const int max_pixels[MAX_VEC] = {8, 6, 4};
+#else
+static const int max_pixels[MAX_VEC] = {6, 4, 0};
+#endif
+
+/* Where the inputs of one output pixel lie: one picture, and the pixel outside it. */
+typedef struct view {
+    const oct_int8_conv *c;
+    const uint8_t *x, *end, *pad;
+} view;
+
+/* Codes of `n` pixels of row iy from ix on, `step` apart, one after the other. */
+static uint8_t *copy_pixels(const view *in, int64_t iy, int64_t ix, int64_t n, int64_t step,
+                            uint8_t *to)
+{
+    const oct_int8_conv *c = in->c;
+    const bool outside = iy < 0 || iy >= c->in_h;
+    const uint8_t *row = in->x + iy * c->in_w * c->in_pitch;
+
+    if (!outside && step == 1 && c->in_pitch == c->c_in && ix >= 0 && ix + n <= c->in_w)
+        return copy_run(to, row + ix * c->in_pitch, n * c->c_in, in->end);
+    for (int64_t i = 0; i < n; i++, ix += step) {
+        if (outside || ix < 0 || ix >= c->in_w) {
+            memcpy(to, in->pad, (size_t)c->c_in);
+            to += c->c_in;
+        } else {
+            to = copy_run(to, row + ix * c->in_pitch, c->c_in, in->end);
+        }
+    }
+    return to;
+}
+
+/* All taps of each pixel side by side: a matrix product is left. */
+static void gather(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *to, source *s)
+{
+    const oct_int8_conv *c = in->c;
+
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t *p = to + i * c->k_pad;
+
+        for (int64_t ky = 0; ky < c->kernel[0]; ky++)
+            p = copy_pixels(in, y0 + ky * c->dilation[0], x0 + i * c->stride[1], c->kernel[1],
+                            c->dilation[1], p);
+        for (; p < to + (i + 1) * c->k_pad; p++)
+            *p = 0;
+    }
+    *s = (source){.x = to, .pixel = c->k_pad, .kh = 1, .kw = 1, .c = c->k_pad};
+}
+
+/* Points at what n output pixels from (y, x) on read; copies it where pads or odd sizes are. */
+static void find_source(const view *in, int64_t y, int64_t x, int64_t n, uint8_t *patch, source *s)
+{
+    const oct_int8_conv *c = in->c;
+    const int64_t y0 = y * c->stride[0] - c->pad[0], x0 = x * c->stride[1] - c->pad[1];
+    const int64_t columns = (n - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
+    const int64_t down = (c->kernel[0] - 1) * c->dilation[0] + 1;
+
+    if (c->gather) {
+        gather(in, y0, x0, n, patch, s);
+        return;
+    }
+    *s = (source){.kh = c->kernel[0], .kw = c->kernel[1], .c = c->c_in};
+    if (x0 < 0 || x0 + columns > c->in_w || y0 < 0 || y0 + down > c->in_h) {
+        uint8_t *to = patch;
+
+        for (int64_t ky = 0; ky < s->kh; ky++)
+            to = copy_pixels(in, y0 + ky * c->dilation[0], x0, columns, 1, to);
+        s->x = patch;
+        s->row = columns * c->c_in;
+        s->column = c->dilation[1] * c->c_in;
+        s->pixel = c->stride[1] * c->c_in;
+    } else {
+        s->x = in->x + (y0 * c->in_w + x0) * c->in_pitch;
+        s->row = c->dilation[0] * c->in_w * c->in_pitch;
+        s->column = c->dilation[1] * c->in_pitch;
+        s->pixel = c->stride[1] * c->in_pitch;
+    }
+    /* Taps across that lie side by side are one long tap. */
+    if (s->column == s->c) {
+        s->c *= s->kw;
+        s->kw = 1;
+    }
+}
+
+/* One block of channels of n pixels; `out` and `more` are those of its first channel. */
+static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_block *b,
+                      const int32_t *base, const source *s, int64_t n, uint8_t *out,
+                      const uint8_t *more, const int64_t pitch[2])
+{
+    int32_t sum[MAX_PIXELS * MAX_VEC * VW] __attribute__((aligned(64)));
+    const int64_t step = max_pixels[b->n_vec - 1], width = (int64_t)b->n_vec * VW;
+
+    for (int64_t i = 0; i < n;) {
+        /* as even as possible, so that no tile is left with one pixel */
+        const int64_t k = ceil_div(n - i, ceil_div(n - i, step));
+        source part = *s;
+
+        part.x += i * s->pixel;
+        tiles[b->n_vec - 1][k - 1](&part, b->w, base + b->first, sum);
+        INT8_SYM(finish)
+        (f, sum, width, b->first, b->n, k, more ? more + i * pitch[1] : NULL, c->residual_pitch,
+         out + i * pitch[0], c->out_pitch);
+        i += k;
+    }
+}
+
+void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+                     int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1)
+{
+    const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4,
+                  r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
+    const int64_t pitch[2] = {c->out_pitch * y_size, c->residual_pitch * r_size};
+    const int32_t *base = io->base ? io->base : c->base;
+    const view in = {c, io->x, io->x + ((c->in_h * c->in_w - 1) * c->in_pitch + c->c_in),
+                     io->pad_pixel ? io->pad_pixel : c->pad_pixel};
+
+    for (int64_t x = x0; x < x1;) {
+        const int64_t n = ceil_div(x1 - x, ceil_div(x1 - x, c->chunk)), at = y * c->out_w + x;
+        source s;
+
+        find_source(&in, y, x, n, io->scratch, &s);
+        for (int32_t b = b0; b < b1; b++) {
+            const int64_t first = c->blocks[b].first;
+
+            run_block(c, f, &c->blocks[b], base, &s, n,
+                      (uint8_t *)io->y + at * pitch[0] + first * y_size,
+                      io->residual ? (const uint8_t *)io->residual + at * pitch[1] + first * r_size
+                                   : NULL,
+                      pitch);
+        }
+        x += n;
+    }
+}

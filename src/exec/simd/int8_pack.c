@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights, zero points and scales in the order in which the integer loops read them. */
+#include <math.h>
+#include <string.h>
+
+#include "exec/simd/int8.h"
+#include "op/quant.h"
+
+#define ALIGN        64
+#define PATCH_BYTES  24576   /* copied input: with weights and sums it should stay in the cache */
+#define CHUNK_PIXELS 48      /* of input that is looked for together */
+#define GROUP_BYTES  393216  /* weights that should stay in the second-level cache */
+#define CHUNK_MACS   1200000 /* work that pays for handing it to a thread */
+#define SEGMENT      240     /* pixels of a picture that needs no rows (1x1) */
+
+static size_t align_up(size_t n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* Cuts the next part off a block of memory. */
+static void *take(uint8_t **memory, size_t size)
+{
+    void *p = *memory;
+
+    *memory += align_up(size);
+    return p;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* --- what follows a sum --- */
+
+enum { SCALE, BIAS, SLOPE, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_LISTS };
+
+size_t oct_int8_finish_size(int64_t c)
+{
+    return (size_t)oct_int8_padded(c) * sizeof(float) * N_LISTS;
+}
+
+static float scale_of(const oct_int8_codes *q, int64_t i)
+{
+    return q->scale[q->n > 1 ? i : 0];
+}
+
+static int32_t zero_of(const oct_int8_codes *q, int64_t i)
+{
+    return q->zero ? q->zero[q->n > 1 ? i : 0] : 0;
+}
+
+/* The code of a limit of Relu or Clip. */
+static int32_t limit(float x, float scale, int32_t zero)
+{
+    return oct_quant_code(x / scale, zero, 0, 255);
+}
+
+static bool is_linear(const oct_act *a)
+{
+    return a->kind == OCT_ACT_NONE || a->kind == OCT_ACT_RELU || a->kind == OCT_ACT_CLIP;
+}
+
+/* Limits of a result above its zero point; those of a linear activation are in them. */
+static void limits(const oct_act *act, float scale, int32_t zero, float *low, float *high)
+{
+    int32_t lo = 0, hi = 255;
+
+    if (act->kind == OCT_ACT_RELU) lo = zero;
+    if (act->kind == OCT_ACT_CLIP) {
+        lo = limit(act->a, scale, zero);
+        hi = limit(act->b, scale, zero);
+    }
+    *low = (float)(lo - zero);
+    *high = (float)(hi - zero);
+}
+
+static oct_int8_way way_of(const oct_int8_finish_spec *s)
+{
+    if (s->out != OCT_INT8_U8 || s->residual || s->bias || s->act[1].kind) return OCT_INT8_WHOLE;
+    if (is_linear(&s->act[0])) return OCT_INT8_DIRECT;
+    return s->act[0].kind == OCT_ACT_SWISH ? OCT_INT8_SWISH : OCT_INT8_WHOLE;
+}
+
+void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_finish *f)
+{
+    const int64_t padded = oct_int8_padded(s->c);
+    const oct_act none = {0};
+    float *list[N_LISTS];
+    int32_t *zeros;
+
+    memset(memory, 0, oct_int8_finish_size(s->c));
+    for (int i = 0; i < N_LISTS; i++)
+        list[i] = (float *)memory + i * padded;
+    zeros = (int32_t *)memory + ZERO * padded;
+    *f = (oct_int8_finish){.way = way_of(s), .out = s->out, .residual = s->residual};
+    for (int i = 0; i < 2; i++)
+        f->act[i] = s->act[i];
+    for (int64_t i = 0; i < s->c; i++) {
+        const float unit = s->out == OCT_INT8_U8 ? scale_of(&s->y, i) : 1.0f;
+
+        zeros[i] = s->out == OCT_INT8_U8 ? zero_of(&s->y, i) : 0;
+        list[SCALE][i] = s->scale ? s->scale[i] : 1.0f;
+        if (s->act[0].kind == OCT_ACT_SWISH)
+            list[SLOPE][i] = -1.44269504f * s->act[0].a * list[SCALE][i];
+        if (f->way != OCT_INT8_WHOLE) list[SCALE][i] = list[SCALE][i] / unit;
+        list[BIAS][i] = s->bias ? s->bias[i] : 0.0f;
+        list[INV][i] = 1.0f / unit;
+        limits(f->way == OCT_INT8_DIRECT ? &s->act[0] : &none, unit, zeros[i], &list[LOW][i],
+               &list[HIGH][i]);
+        if (s->residual == OCT_INT8_U8) {
+            list[R_SCALE][i] = scale_of(&s->r, i);
+            list[R_ZERO][i] = (float)zero_of(&s->r, i);
+        } else {
+            list[R_SCALE][i] = s->residual_scale;
+        }
+    }
+    f->scale = list[SCALE];
+    f->bias = list[BIAS];
+    f->slope = list[SLOPE];
+    f->r_scale = list[R_SCALE];
+    f->r_zero = list[R_ZERO];
+    f->inv = list[INV];
+    f->low = list[LOW];
+    f->high = list[HIGH];
+    f->zero = zeros;
+}
+
+/* --- convolution --- */
+
+static int64_t blocks_of(const oct_int8 *set, int64_t c_out)
+{
+    const int64_t n_vec = ceil_div(c_out, set->width);
+
+    /* pairs of vectors; an odd one out makes three where there are registers for it */
+    if (set->max_vec >= 3 && n_vec > 1) return n_vec / 2;
+    return ceil_div(n_vec, OCT_MIN(set->max_vec, 2));
+}
+
+/* Bytes of packed weights of a vector of channels. */
+static int64_t vector_bytes(const oct_int8 *set, const oct_int8_conv *c)
+{
+    const int64_t quads = c->depthwise ? c->kernel[1] * ceil_div(c->kernel[0], 4)
+                                       : ceil_div(c->kernel[0] * c->kernel[1] * c->c_in, 4);
+
+    return quads * set->width * set->quad_bytes;
+}
+
+size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
+{
+    const double macs = (double)c->kernel[0] * (double)c->kernel[1] * (double)c->c_in *
+                        (double)(c->depthwise ? 1 : c->c_out);
+    size_t size = 0;
+
+    if (!(macs < 1e12)) return 0;
+    if (!c->depthwise) size += align_up((size_t)blocks_of(set, c->c_out) * sizeof(oct_int8_block));
+    size += align_up((size_t)(ceil_div(c->c_out, set->width) * vector_bytes(set, c)));
+    size += 2 * align_up((size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
+    return size + align_up((size_t)oct_int8_padded(c->c_in));
+}
+
+/* Four weights of lane `i`: bytes 0 to 3, or pairs (0, 2) and (1, 3) of 16 bits. */
+static void put_quad(const oct_int8 *set, int8_t *vector, int64_t i, const int8_t q[4])
+{
+    int16_t pair[2];
+
+    if (set->quad_bytes == 4) {
+        memcpy(vector + i * 4, q, 4);
+        return;
+    }
+    for (int half = 0; half < 2; half++) {
+        pair[0] = q[half];
+        pair[1] = q[half + 2];
+        memcpy(vector + (half * set->width + i) * 4, pair, sizeof(pair));
+    }
+}
+
+static void pack_blocks(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
+                        oct_int8_conv *c)
+{
+    const int64_t n_vec = ceil_div(c->c_out, set->width), k = c->kernel[0] * c->kernel[1] * c->c_in;
+
+    for (int32_t b = 0; b < c->n_blocks; b++) {
+        const int64_t v0 = n_vec * b / c->n_blocks, vecs = n_vec * (b + 1) / c->n_blocks - v0;
+        const int64_t first = v0 * set->width, n = OCT_MIN(vecs * set->width, c->c_out - first);
+
+        c->blocks[b] = (oct_int8_block){(int)vecs, first, n, to};
+        for (int64_t q = 0; q < c->k_pad; q += 4)
+            for (int64_t v = 0; v < vecs; v++, to += set->width * set->quad_bytes)
+                for (int64_t i = 0; i < set->width && v * set->width + i < n; i++) {
+                    const int8_t *from = w->w + (first + v * set->width + i) * w->o;
+                    int8_t quad[4] = {0};
+
+                    for (int64_t j = q; j < OCT_MIN(q + 4, k); j++)
+                        quad[j - q] = from[j % c->c_in * w->c + j / c->c_in * w->t];
+                    put_quad(set, to, i, quad);
+                }
+    }
+}
+
+static void pack_depthwise(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
+                           oct_int8_conv *c)
+{
+    c->dw_w = to;
+    for (int64_t v = 0; v < c->c_out; v += set->width)
+        for (int64_t kx = 0; kx < c->kernel[1]; kx++)
+            for (int64_t ky = 0; ky < c->kernel[0]; ky += 4) {
+                for (int64_t i = 0; i < set->width && v + i < c->c_out; i++) {
+                    int8_t quad[4] = {0};
+
+                    for (int64_t j = ky; j < OCT_MIN(ky + 4, c->kernel[0]); j++)
+                        quad[j - ky] = w->w[(v + i) * w->o + (j * c->kernel[1] + kx) * w->t];
+                    put_quad(set, to, i, quad);
+                }
+                to += set->width * set->quad_bytes;
+            }
+}
+
+/* base = bias - sum of weight * zero point; wraps around like the sums themselves. */
+static void fill_base(const oct_int8_weights *w, const oct_int8_conv *c, int32_t *base,
+                      int32_t *sum)
+{
+    const int64_t taps = c->kernel[0] * c->kernel[1], per_filter = c->depthwise ? 1 : c->c_in;
+
+    for (int64_t o = 0; o < c->c_out; o++) {
+        uint32_t total = 0, share = 0;
+
+        for (int64_t i = 0; i < per_filter; i++) {
+            const int64_t channel = c->depthwise ? o : i;
+            const int32_t zero = w->x_zero ? w->x_zero[w->n_zero > 1 ? channel : 0] : 0;
+            int64_t part = 0;
+
+            for (int64_t t = 0; t < taps; t++)
+                part += w->w[o * w->o + i * w->c + t * w->t];
+            total += (uint32_t)part;
+            share += (uint32_t)(part * zero);
+        }
+        base[o] = (int32_t)((w->bias ? (uint32_t)w->bias[o] : 0) - share);
+        sum[o] = (int32_t)total;
+    }
+}
+
+/* Weights of as many blocks as stay in the cache. */
+static int32_t blocks_together(const oct_int8 *set, const oct_int8_conv *c)
+{
+    const int64_t fit = GROUP_BYTES / OCT_MAX(vector_bytes(set, c) * 2, 1);
+
+    return (int32_t)OCT_MIN(OCT_MAX(fit, 1), c->n_blocks);
+}
+
+/* How the work is cut: rows, parts of rows, groups of blocks. */
+static void share_out(const oct_int8 *set, oct_int8_conv *c)
+{
+    const bool pointwise = c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
+                           c->stride[1] == 1 && !c->pad[0] && !c->pad[1] && c->out_h == c->in_h &&
+                           c->out_w == c->in_w && !c->depthwise;
+    int64_t macs;
+
+    if (pointwise) { /* all pixels are one long row; those of all pictures if nothing is between */
+        const int64_t size = c->in_h * c->in_w;
+        const bool one = c->in_step == size * c->in_pitch && c->out_step == size * c->out_pitch &&
+                         c->residual_step == size * c->residual_pitch;
+
+        c->in_w = c->out_w = one ? c->batch * size : size;
+        c->in_h = c->out_h = 1;
+        if (one) c->batch = 1;
+    }
+    c->rows = c->out_h;
+    c->segment = pointwise ? SEGMENT : c->out_w;
+    c->segments = ceil_div(c->out_w, c->segment);
+    c->group_size = c->depthwise ? 1 : blocks_together(set, c);
+    c->groups = c->depthwise ? 1 : ceil_div(c->n_blocks, c->group_size);
+    macs = c->kernel[0] * c->kernel[1] * OCT_MIN(c->segment, c->out_w) * c->c_out / c->groups *
+           (c->depthwise ? 8 : c->c_in + 16); /* finishing is work, too */
+    c->grain = OCT_MAX(1, CHUNK_MACS / OCT_MAX(macs, 1));
+}
+
+/* Scratch memory of a thread, and how many pixels fit in it. */
+static void size_scratch(oct_int8_conv *c)
+{
+    const int64_t reach = (c->kernel[1] - 1) * c->dilation[1] + 1;
+    const int64_t rows = c->depthwise ? ceil_div(c->kernel[0], 4) * 4 : c->kernel[0];
+    const int64_t channels = c->depthwise ? 64 : c->c_in;
+
+    for (c->chunk = c->depthwise ? OCT_INT8_DW_PIXELS : CHUNK_PIXELS;; c->chunk /= 2) {
+        const int64_t columns = (c->chunk - 1) * c->stride[1] + reach;
+        const int64_t size = c->gather ? c->chunk * c->k_pad : rows * columns * channels;
+
+        c->scratch_size = align_up((size_t)size + 64);
+        if (size <= PATCH_BYTES || c->chunk <= (c->depthwise ? 4 : 12)) break;
+    }
+    if (c->depthwise) c->scratch_size += (size_t)OCT_INT8_DW_PIXELS * 64 * sizeof(int32_t);
+}
+
+void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *memory,
+                        oct_int8_conv *c)
+{
+    const int64_t taps = c->kernel[0] * c->kernel[1], k = taps * c->c_in;
+    uint8_t *at = memory, *pad;
+    int32_t *base, *sum;
+    int8_t *packed;
+
+    memset(memory, 0, oct_int8_conv_size(set, c));
+    c->set = set;
+    c->k_pad = ceil_div(k, 4) * 4;
+    c->gather = !c->depthwise && c->c_in % 4 != 0;
+    c->n_blocks = c->depthwise ? 0 : (int32_t)blocks_of(set, c->c_out);
+    c->blocks = c->depthwise ? NULL : take(&at, (size_t)c->n_blocks * sizeof(oct_int8_block));
+    base = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
+    sum = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
+    pad = take(&at, (size_t)oct_int8_padded(c->c_in));
+    packed = (int8_t *)at;
+    if (c->depthwise)
+        pack_depthwise(set, w, packed, c);
+    else
+        pack_blocks(set, w, packed, c);
+    fill_base(w, c, base, sum);
+    for (int64_t i = 0; i < c->c_in; i++)
+        pad[i] = (uint8_t)(w->x_zero ? w->x_zero[w->n_zero > 1 ? i : 0] : 0);
+    c->base = base;
+    c->sum = sum;
+    c->pad_pixel = pad;
+    size_scratch(c);
+    share_out(set, c);
+}
+
+/* --- two operands --- */
+
+enum { A_SCALE, B_SCALE, A_ZERO, B_ZERO, SHIFT, B_INV, B_LOW, B_HIGH, B_OUT_ZERO, N_BINARY };
+
+size_t oct_int8_binary_size(int64_t c)
+{
+    return (size_t)oct_int8_padded(c) * sizeof(float) * N_BINARY;
+}
+
+void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_binary *b)
+{
+    const int64_t padded = oct_int8_padded(s->c);
+    const bool direct = s->out == OCT_INT8_U8 && is_linear(&s->act);
+    const oct_act none = {0};
+    float *list[N_BINARY];
+    int32_t *zeros;
+
+    memset(memory, 0, oct_int8_binary_size(s->c));
+    for (int i = 0; i < N_BINARY; i++)
+        list[i] = (float *)memory + i * padded;
+    zeros = (int32_t *)memory + B_OUT_ZERO * padded;
+    for (int64_t k = 0; k < padded; k++) { /* one for all: as many as a vector may have */
+        const int64_t i = s->c == 1 ? 0 : OCT_MIN(k, s->c - 1);
+        const float unit = s->out == OCT_INT8_U8 ? scale_of(&s->y, i) : 1.0f;
+        const int32_t zero = s->out == OCT_INT8_U8 ? zero_of(&s->y, i) : 0;
+        const float sa = scale_of(&s->a, i), sb = scale_of(&s->b, i);
+
+        list[A_ZERO][k] = (float)zero_of(&s->a, i);
+        list[B_ZERO][k] = (float)zero_of(&s->b, i);
+        list[B_SCALE][k] = direct ? sb / unit : sb;
+        if (s->op == OCT_INT8_SUB) list[B_SCALE][k] = -list[B_SCALE][k];
+        list[A_SCALE][k] = s->op == OCT_INT8_MUL ? sa * sb : sa;
+        if (direct) list[A_SCALE][k] = list[A_SCALE][k] / unit;
+        /* the order of the operations is ONNX Runtime's: it decides ties */
+        list[SHIFT][k] = (float)zero - fmaf(list[A_SCALE][k], list[A_ZERO][k],
+                                            list[B_SCALE][k] * list[B_ZERO][k]);
+        list[B_INV][k] = 1.0f / unit;
+        limits(direct ? &s->act : &none, unit, zero, &list[B_LOW][k], &list[B_HIGH][k]);
+        zeros[k] = zero;
+        if (direct && s->op != OCT_INT8_MUL) { /* the zero point is in the shift */
+            list[B_LOW][k] += (float)zero;
+            list[B_HIGH][k] += (float)zero;
+            zeros[k] = 0;
+        }
+    }
+    *b = (oct_int8_binary){.op = s->op,
+                           .each = s->c > 1,
+                           .direct = direct,
+                           .out = s->out,
+                           .act = s->act,
+                           .a_scale = list[A_SCALE],
+                           .b_scale = list[B_SCALE],
+                           .a_zero = list[A_ZERO],
+                           .b_zero = list[B_ZERO],
+                           .shift = list[SHIFT],
+                           .inv = list[B_INV],
+                           .low = list[B_LOW],
+                           .high = list[B_HIGH],
+                           .zero = zeros};
+}

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The integer loops of each instruction set against sums made here and against their plain twin. */
+#include "test.h"
+
+#include "base/rng.h"
+#include "exec/simd/int8.h"
+#include "op/quant.h"
+
+/* Memory is as large as it must be and no larger: tools that watch memory see one byte too many. */
+static void *get(size_t size)
+{
+    void *p = aligned_alloc(64, (size + 63) / 64 * 64);
+
+    assert_non_null(p);
+    memset(p, 0, (size + 63) / 64 * 64);
+    return p;
+}
+
+static uint8_t *random_codes(oct_rng *rng, int64_t n)
+{
+    uint8_t *p = malloc((size_t)OCT_MAX(n, 1));
+
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (uint8_t)oct_rng_below(rng, 256);
+    return p;
+}
+
+static float *random_floats(oct_rng *rng, int64_t n, float low, float high)
+{
+    float *p = malloc((size_t)OCT_MAX(n, 1) * sizeof(*p));
+
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = low + (high - low) * (float)oct_rng_f64(rng);
+    return p;
+}
+
+static int32_t *random_zeros(oct_rng *rng, int64_t n)
+{
+    int32_t *p = malloc((size_t)n * sizeof(*p));
+
+    assert_non_null(p);
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (int32_t)oct_rng_below(rng, 256);
+    return p;
+}
+
+/* --- convolution --- */
+
+typedef struct shape {
+    int64_t c_in, c_out, kh, kw, stride, dilation, pad, batch, h, w, more; /* more: pitch beyond */
+} shape;
+
+static const shape dense_shapes[] = {
+    {3, 16, 3, 3, 2, 1, 1, 1, 21, 34, 0},  {3, 24, 6, 6, 2, 1, 2, 1, 18, 20, 0},
+    {16, 16, 3, 3, 1, 1, 1, 1, 13, 13, 0}, {32, 32, 1, 1, 1, 1, 0, 2, 9, 7, 0},
+    {48, 80, 1, 1, 1, 1, 0, 1, 17, 19, 5}, {64, 144, 3, 3, 1, 1, 1, 1, 10, 10, 0},
+    {7, 5, 3, 3, 1, 1, 1, 2, 6, 5, 3},     {5, 33, 5, 5, 2, 1, 2, 1, 20, 11, 0},
+    {8, 58, 3, 3, 1, 2, 2, 1, 12, 30, 8},  {8, 8, 7, 7, 1, 1, 3, 1, 4, 4, 0},
+    {58, 58, 1, 1, 1, 1, 0, 1, 7, 9, 58},  {300, 70, 1, 1, 2, 1, 0, 1, 9, 9, 0},
+    {12, 49, 1, 5, 1, 1, 0, 1, 1, 70, 0},  {512, 40, 3, 3, 1, 1, 1, 1, 3, 3, 0},
+    {1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0},     {1, 3, 3, 3, 1, 1, 1, 1, 5, 5, 0},
+    {20, 17, 2, 2, 2, 1, 0, 1, 6, 6, 1},   {4, 100, 3, 3, 3, 1, 1, 3, 8, 8, 0},
+    {4, 8, 3, 3, 1, 3, 4, 1, 5, 6, 0},     {16, 32, 3, 3, 2, 1, 1, 1, 40, 120, 0},
+};
+
+static const shape depthwise_shapes[] = {
+    {64, 64, 3, 3, 1, 1, 1, 1, 15, 15, 0}, {58, 58, 3, 3, 2, 1, 1, 2, 14, 9, 6},
+    {24, 24, 5, 5, 1, 1, 2, 1, 7, 70, 0},  {7, 7, 3, 3, 1, 1, 1, 1, 8, 8, 0},
+    {40, 40, 5, 5, 2, 1, 2, 1, 4, 3, 0},   {80, 80, 7, 7, 1, 1, 3, 1, 9, 9, 3},
+    {16, 16, 3, 3, 1, 2, 2, 1, 11, 12, 0}, {100, 100, 9, 1, 1, 1, 0, 1, 12, 3, 0},
+    {1, 1, 3, 3, 1, 1, 1, 1, 4, 4, 0},     {130, 130, 3, 3, 3, 1, 1, 1, 9, 130, 0},
+    {32, 32, 1, 1, 1, 1, 0, 1, 5, 40, 0},  {3, 3, 4, 4, 2, 1, 1, 1, 9, 9, 1},
+};
+
+/* One convolution with its operands. */
+typedef struct conv_case {
+    oct_int8_conv c;
+    oct_int8_weights w;
+    uint8_t *x;
+    int8_t *filters;
+    int32_t *zeros, *bias;
+    int64_t outputs;
+} conv_case;
+
+static void case_init(conv_case *k, const shape *s, bool depthwise, oct_rng *rng, bool extreme)
+{
+    const int64_t taps = s->kh * s->kw, per = depthwise ? 1 : s->c_in;
+    oct_int8_conv *c = &k->c;
+
+    *c = (oct_int8_conv){.depthwise = depthwise,
+                         .batch = s->batch,
+                         .c_in = s->c_in,
+                         .c_out = s->c_out,
+                         .in_h = s->h,
+                         .in_w = s->w,
+                         .in_pitch = s->c_in + s->more,
+                         .kernel = {s->kh, s->kw},
+                         .stride = {s->stride, s->stride},
+                         .dilation = {s->dilation, s->dilation},
+                         .pad = {s->pad, s->pad}};
+    c->out_h = (s->h + 2 * s->pad - (s->kh - 1) * s->dilation - 1) / s->stride + 1;
+    c->out_w = (s->w + 2 * s->pad - (s->kw - 1) * s->dilation - 1) / s->stride + 1;
+    c->out_pitch = s->c_out + s->more;
+    c->residual_pitch = s->c_out + 2 * s->more;
+    c->in_step = s->h * s->w * c->in_pitch;
+    c->out_step = c->out_h * c->out_w * c->out_pitch;
+    c->residual_step = c->out_h * c->out_w * c->residual_pitch;
+    k->outputs = s->batch * c->out_step - s->more;
+    k->x = random_codes(rng, s->batch * c->in_step - s->more);
+    k->filters = (int8_t *)random_codes(rng, s->c_out * per * taps);
+    k->zeros = random_zeros(rng, s->c_in);
+    k->bias = random_zeros(rng, s->c_out);
+    if (extreme) {
+        memset(k->x, 255, (size_t)(s->batch * c->in_step - s->more));
+        memset(k->filters, -128, (size_t)(s->c_out * per * taps));
+    }
+    k->w = (oct_int8_weights){.w = k->filters,
+                              .o = per * taps,
+                              .c = taps,
+                              .t = 1,
+                              .x_zero = k->zeros,
+                              .n_zero = s->c_in,
+                              .bias = k->bias};
+}
+
+static void case_fini(conv_case *k)
+{
+    free(k->x);
+    free(k->filters);
+    free(k->zeros);
+    free(k->bias);
+}
+
+/* The sum of one output element, from its definition. */
+static int32_t sum_of(const conv_case *k, int64_t n, int64_t y, int64_t x, int64_t o)
+{
+    const oct_int8_conv *c = &k->c;
+    const int64_t per = c->depthwise ? 1 : c->c_in;
+    int32_t sum = k->bias[o];
+
+    for (int64_t i = 0; i < per; i++)
+        for (int64_t ky = 0; ky < c->kernel[0]; ky++)
+            for (int64_t kx = 0; kx < c->kernel[1]; kx++) {
+                const int64_t iy = y * c->stride[0] - c->pad[0] + ky * c->dilation[0];
+                const int64_t ix = x * c->stride[1] - c->pad[1] + kx * c->dilation[1];
+                const int64_t channel = c->depthwise ? o : i;
+
+                if (iy < 0 || iy >= c->in_h || ix < 0 || ix >= c->in_w) continue;
+                sum += (k->x[n * c->in_step + (iy * c->in_w + ix) * c->in_pitch + channel] -
+                        k->zeros[channel]) *
+                       k->filters[((o * per + i) * c->kernel[0] + ky) * c->kernel[1] + kx];
+            }
+    return sum;
+}
+
+/* Packs and runs; the result and the memory are the caller's. */
+static void *run_conv(const oct_int8 *set, const conv_case *k, const oct_int8_finish_spec *spec,
+                      const void *residual, int n_threads)
+{
+    oct_int8_conv c = k->c;
+    oct_int8_finish f;
+    void *memory = get(oct_int8_conv_size(set, &c)), *lists = get(oct_int8_finish_size(c.c_out));
+    const size_t size = (size_t)k->outputs * (spec->out == OCT_INT8_U8 ? 1 : 4);
+    void *y = malloc(size), *scratch;
+
+    assert_non_null(y);
+    memset(y, 0xee, size);
+    oct_int8_conv_pack(set, &k->w, memory, &c);
+    oct_int8_finish_pack(spec, lists, &f);
+    scratch = get(c.scratch_size * (size_t)n_threads);
+    oct_int8_conv_run(&c, &f, &(oct_int8_io){k->x, residual, y, scratch, NULL, NULL}, n_threads);
+    free(memory);
+    free(lists);
+    free(scratch);
+    return y;
+}
+
+static void check_sums(const shape *s, bool depthwise, bool extreme, uint64_t seed)
+{
+    oct_rng rng;
+    conv_case k;
+    const oct_int8 *set;
+
+    oct_rng_init(&rng, seed);
+    case_init(&k, s, depthwise, &rng, extreme);
+    for (int i = 0; (set = oct_int8_at(i)); i++) {
+        const oct_int8_finish_spec spec = {.c = s->c_out, .out = OCT_INT8_S32};
+        int32_t *y = run_conv(set, &k, &spec, NULL, 1 + i % 2);
+        int64_t at = 0;
+
+        for (int64_t n = 0; n < k.c.batch; n++)
+            for (int64_t p = 0; p < k.c.out_h * k.c.out_w; p++)
+                for (int64_t o = 0; o < k.c.out_pitch && at < k.outputs; o++, at++) {
+                    const int32_t want = o < s->c_out
+                                             ? sum_of(&k, n, p / k.c.out_w, p % k.c.out_w, o)
+                                             : (int32_t)0xeeeeeeee;
+
+                    if (y[at] != want)
+                        fail_msg("%s, case %d%s: pixel %d channel %d: %d, not %d", set->name,
+                                 (int)seed, depthwise ? " (depthwise)" : "", (int)p, (int)o, y[at],
+                                 want);
+                }
+        free(y);
+    }
+    case_fini(&k);
+}
+
+static void sums_are_exact(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(dense_shapes); i++)
+        check_sums(&dense_shapes[i], false, false, i);
+    for (size_t i = 0; i < OCT_COUNT(depthwise_shapes); i++)
+        check_sums(&depthwise_shapes[i], true, false, i);
+}
+
+/* 255 * -128 twice is beyond 16 bits: the multiply-add of AVX2 alone would saturate. */
+static void extreme_products_do_not_saturate(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 8; i++)
+        check_sums(&dense_shapes[i], false, true, i);
+    for (size_t i = 0; i < 6; i++)
+        check_sums(&depthwise_shapes[i], true, true, i);
+}
+
+/* --- what follows --- */
+
+static const oct_act acts[] = {
+    {OCT_ACT_NONE, 0, 0},       {OCT_ACT_RELU, 0, 0},    {OCT_ACT_CLIP, -0.3f, 2.5f},
+    {OCT_ACT_LEAKY, 0.1f, 0},   {OCT_ACT_SWISH, 1, 0},   {OCT_ACT_SWISH, 1.702f, 0},
+    {OCT_ACT_HARD_SWISH, 0, 0}, {OCT_ACT_SIGMOID, 0, 0}, {OCT_ACT_HARD_SIGMOID, 0.2f, 0.5f},
+    {OCT_ACT_TANH, 0, 0},       {OCT_ACT_GELU, 0, 0},    {OCT_ACT_GELU_TANH, 0, 0},
+    {OCT_ACT_ELU, 1, 0},        {OCT_ACT_MISH, 0, 0},
+};
+
+/* How many codes may differ by one step: none, or 1 in 1,000 where a curve was approximated. */
+static void compare_codes(const char *set, const char *what, const uint8_t *got,
+                          const uint8_t *want, int64_t n, bool exact)
+{
+    int64_t differ = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        if (abs(got[i] - want[i]) > (exact ? 0 : 1))
+            fail_msg("%s, %s: element %d is %d, not %d", set, what, (int)i, got[i], want[i]);
+        differ += got[i] != want[i];
+    }
+    if (differ * 1000 > n + 999)
+        fail_msg("%s, %s: %d of %d differ", set, what, (int)differ, (int)n);
+}
+
+static void compare_floats(const char *set, const char *what, const float *got, const float *want,
+                           int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &want[i], sizeof(bits));
+        if (bits == 0xeeeeeeee) {
+            assert_memory_equal(&got[i], &bits, sizeof(bits));
+        } else if (!(fabsf(got[i] - want[i]) <= 1e-5f * fmaxf(1, fabsf(want[i])))) {
+            fail_msg("%s, %s: element %d is %g, not %g", set, what, (int)i, (double)got[i],
+                     (double)want[i]);
+        }
+    }
+}
+
+typedef struct finish_case {
+    oct_int8_finish_spec spec;
+    void *residual;
+    char what[80];
+} finish_case;
+
+/* One convolution with everything behind it, each set against the plain one. */
+static void check_finish(const conv_case *k, const finish_case *f)
+{
+    const bool exact = f->spec.act[0].kind <= OCT_ACT_LEAKY && f->spec.act[1].kind <= OCT_ACT_LEAKY;
+    const oct_int8 *set, *plain = NULL;
+    void *want;
+
+    for (int i = 0; (set = oct_int8_at(i)); i++)
+        plain = set;
+    want = run_conv(plain, k, &f->spec, f->residual, 1);
+    for (int i = 0; (set = oct_int8_at(i)) && set != plain; i++) {
+        void *got = run_conv(set, k, &f->spec, f->residual, 1);
+
+        if (f->spec.out == OCT_INT8_U8)
+            compare_codes(set->name, f->what, got, want, k->outputs, exact);
+        else
+            compare_floats(set->name, f->what, got, want, k->outputs);
+        free(got);
+    }
+    free(want);
+}
+
+static void check_acts(const conv_case *k, oct_rng *rng, int64_t each)
+{
+    const int64_t c = k->c.c_out, rest = k->c.batch * k->c.residual_step;
+    float *scale = random_floats(rng, c, 1e-4f, 4e-4f), *bias = random_floats(rng, c, -1, 1);
+    float *y_scale = random_floats(rng, c, 0.01f, 0.05f),
+          *r_scale = random_floats(rng, c, 0.01f, 0.03f);
+    int32_t *y_zero = random_zeros(rng, c), *r_zero = random_zeros(rng, c);
+    uint8_t *codes = random_codes(rng, rest);
+    float *floats = random_floats(rng, rest, -3, 3);
+
+    for (size_t i = 0; i < OCT_COUNT(acts) * 8; i++) {
+        const size_t a = i % OCT_COUNT(acts), way = i / OCT_COUNT(acts);
+        finish_case f = {.spec = {.c = c,
+                                  .scale = scale,
+                                  .bias = way % 2 ? bias : NULL,
+                                  .act = {acts[a], {0}},
+                                  .r = {each, r_scale, r_zero},
+                                  .residual_scale = 0.5f,
+                                  .out = way == 2 || way == 5 ? OCT_INT8_F32 : OCT_INT8_U8,
+                                  .y = {each, y_scale, y_zero}}};
+
+        if (way >= 3) {
+            f.spec.residual = way >= 6 ? OCT_INT8_F32 : OCT_INT8_U8;
+            f.residual = way >= 6 ? (void *)floats : (void *)codes;
+            f.spec.act[1] = acts[way == 4 ? 1 : way == 7 ? 4 : 0];
+        }
+        snprintf(f.what, sizeof(f.what), "%s way %d", oct_act_name(acts[a].kind), (int)way);
+        check_finish(k, &f);
+    }
+    free(scale);
+    free(bias);
+    free(y_scale);
+    free(r_scale);
+    free(y_zero);
+    free(r_zero);
+    free(codes);
+    free(floats);
+}
+
+static void activations_residuals_and_rounding(void **state)
+{
+    static const shape shapes[] = {{8, 71, 1, 1, 1, 1, 0, 1, 37, 9, 3},
+                                   {33, 64, 1, 1, 1, 1, 0, 2, 31, 8, 0}};
+    static const shape dw = {53, 53, 3, 3, 1, 1, 1, 1, 30, 17, 2};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        oct_rng rng;
+        conv_case k;
+
+        oct_rng_init(&rng, (uint64_t)i);
+        case_init(&k, i < 2 ? &shapes[i] : &dw, i == 2, &rng, false);
+        check_acts(&k, &rng, i == 1 ? 1 : k.c.c_out);
+        case_fini(&k);
+    }
+}
+
+/* The short form is ONNX Runtime's: one product, rounded half to even. Here every sum is a tie. */
+static void ties_go_to_even(void **state)
+{
+    const float scale = 0.5f, y_scale = 1;
+    const int32_t zero = 0;
+    const oct_int8 *set;
+
+    (void)state;
+    for (int s = 0; (set = oct_int8_at(s)); s++) {
+        int32_t sum[96] = {0};
+        uint8_t y[6];
+        void *memory = get(oct_int8_finish_size(1));
+        oct_int8_finish f;
+
+        oct_int8_finish_pack(
+            &(oct_int8_finish_spec){
+                .c = 1, .scale = &scale, .out = OCT_INT8_U8, .y = {1, &y_scale, &zero}},
+            memory, &f);
+        for (int i = 0; i < 6; i++) {
+            sum[i * 16] = 2 * i + 1;
+            set->finish(&f, sum + i * 16, 16, 0, 1, 1, NULL, 0, y + i, 1);
+        }
+        assert_memory_equal(y, ((uint8_t[]){0, 2, 2, 4, 4, 6}), 6);
+        sum[0] = INT32_MAX;
+        sum[16] = INT32_MIN;
+        set->finish(&f, sum, 16, 0, 1, 2, NULL, 0, y, 1);
+        assert_int_equal(y[0], 255);
+        assert_int_equal(y[1], 0);
+        free(memory);
+    }
+}
+
+/* A matrix [k][n], rows of pixels, zero points given when it runs. */
+static void matrix_product_with_late_zero_points(void **state)
+{
+    enum { M = 37, K = 45, N = 83 };
+    const oct_int8 *set;
+    oct_rng rng;
+    uint8_t *x, *w;
+
+    (void)state;
+    oct_rng_init(&rng, 1);
+    x = random_codes(&rng, M * K);
+    w = random_codes(&rng, K * N);
+    for (int s = 0; (set = oct_int8_at(s)); s++) {
+        oct_int8_conv c = {.batch = 1,
+                           .c_in = K,
+                           .c_out = N,
+                           .in_h = 1,
+                           .in_w = M,
+                           .in_pitch = K,
+                           .out_h = 1,
+                           .out_w = M,
+                           .out_pitch = N,
+                           .kernel = {1, 1},
+                           .stride = {1, 1},
+                           .dilation = {1, 1}};
+        void *memory = get(oct_int8_conv_size(set, &c)), *lists = get(oct_int8_finish_size(N));
+        int32_t y[M][N], base[128] = {0};
+        oct_int8_finish f;
+        void *scratch;
+
+        oct_int8_conv_pack(set, &(oct_int8_weights){.w = (int8_t *)w, .o = 1, .c = N}, memory, &c);
+        oct_int8_finish_pack(&(oct_int8_finish_spec){.c = N, .out = OCT_INT8_S32}, lists, &f);
+        scratch = get(c.scratch_size);
+        for (int i = 0; i < N; i++)
+            base[i] = -c.sum[i] * 77;
+        oct_int8_conv_run(&c, &f, &(oct_int8_io){x, NULL, y, scratch, base, NULL}, 1);
+        for (int m = 0; m < M; m++)
+            for (int n = 0; n < N; n++) {
+                int32_t want = 0;
+
+                for (int k = 0; k < K; k++)
+                    want += (x[m * K + k] - 77) * (int8_t)w[k * N + n];
+                assert_int_equal(y[m][n], want);
+            }
+        free(memory);
+        free(lists);
+        free(scratch);
+    }
+    free(x);
+    free(w);
+}
+
+/* --- elementwise --- */
+
+static void codes_to_floats_and_back(void **state)
+{
+    enum { ROWS = 9, MAX = 150 };
+    oct_rng rng;
+    const oct_int8 *set, *plain = NULL;
+
+    (void)state;
+    oct_rng_init(&rng, 2);
+    for (int i = 0; (set = oct_int8_at(i)); i++)
+        plain = set;
+    for (int round = 0; round < 20; round++) {
+        const int64_t n = 1 + (int64_t)oct_rng_below(&rng, MAX), each = round % 2 ? n : 1;
+        const oct_int8_rows r = {
+            .rows = ROWS, .n = n, .a_pitch = n + round % 3, .y_pitch = n + round % 4};
+        const size_t size = (size_t)(ROWS * r.y_pitch);
+        float *x = random_floats(&rng, ROWS * r.a_pitch, -9, 9), *back[2];
+        float *scale[2] = {random_floats(&rng, n, 0.01f, 0.2f),
+                           random_floats(&rng, n, 0.01f, 0.2f)};
+        int32_t *zero[2] = {random_zeros(&rng, n), random_zeros(&rng, n)};
+        const oct_int8_codes q = {each, scale[0], zero[0]}, to = {each, scale[1], zero[1]};
+        uint8_t *codes = random_codes(&rng, ROWS * r.a_pitch), *y[2];
+
+        x[0] = NAN;
+        for (int i = 0; (set = oct_int8_at(i)); i++) {
+            for (int k = 0; k < 2; k++) {
+                const oct_int8 *one = k ? plain : set;
+
+                y[k] = calloc(size, 2);
+                back[k] = calloc(size, sizeof(float));
+                one->quantize(&q, &r, x, y[k]);
+                one->requantize(&q, &to, &r, codes, y[k] + size);
+                one->dequantize(&q, &r, codes, back[k]);
+            }
+            assert_memory_equal(y[0], y[1], 2 * size);
+            assert_memory_equal(back[0], back[1], size * sizeof(float));
+            for (int k = 0; k < 2; k++) {
+                free(y[k]);
+                free(back[k]);
+            }
+        }
+        for (int k = 0; k < 2; k++) {
+            free(scale[k]);
+            free(zero[k]);
+        }
+        free(x);
+        free(codes);
+    }
+}
+
+static void tables(void **state)
+{
+    const oct_int8 *set;
+    uint8_t table[256];
+    float floats[256];
+    oct_rng rng;
+    uint8_t *x;
+
+    (void)state;
+    oct_rng_init(&rng, 3);
+    x = random_codes(&rng, 300);
+    for (int i = 0; i < 256; i++) {
+        table[i] = (uint8_t)oct_rng_below(&rng, 256);
+        floats[i] = (float)oct_rng_f64(&rng);
+    }
+    for (int s = 0; (set = oct_int8_at(s)); s++)
+        for (int64_t n = 0; n <= 300; n += 25) {
+            uint8_t *y = malloc((size_t)n + 1);
+            float z[300];
+
+            y[n] = 99;
+            set->lookup(table, x, y, n);
+            set->lookup_f32(floats, x, z, n);
+            for (int64_t i = 0; i < n; i++) {
+                assert_int_equal(y[i], table[x[i]]);
+                assert_true(z[i] == floats[x[i]]);
+            }
+            assert_int_equal(y[n], 99);
+            free(y);
+        }
+    free(x);
+}
+
+static void check_binary(oct_rng *rng, const oct_int8_binary_spec *spec, const oct_int8_rows *r,
+                         int b_step)
+{
+    const oct_int8 *set, *plain = NULL;
+    const size_t size = (size_t)(r->rows * r->y_pitch) * (spec->out == OCT_INT8_U8 ? 1 : 4);
+    uint8_t *a = random_codes(rng, (r->rows - 1) * r->a_pitch + r->n);
+    uint8_t *b = random_codes(rng, (r->rows - 1) * r->b_pitch + (b_step ? r->n : 1));
+    void *memory = get(oct_int8_binary_size(spec->c)), *got = calloc(size, 1),
+         *want = calloc(size, 1);
+    oct_int8_binary packed;
+
+    for (int i = 0; (set = oct_int8_at(i)); i++)
+        plain = set;
+    oct_int8_binary_pack(spec, memory, &packed);
+    plain->binary(&packed, r, a, b, b_step, want);
+    for (int i = 0; (set = oct_int8_at(i)); i++) {
+        set->binary(&packed, r, a, b, b_step, got);
+        if (spec->out == OCT_INT8_U8)
+            compare_codes(set->name, "binary", got, want, (int64_t)size, packed.direct);
+        else
+            compare_floats(set->name, "binary", got, want, (int64_t)size / 4);
+    }
+    free(a);
+    free(b);
+    free(memory);
+    free(got);
+    free(want);
+}
+
+static void sums_and_products_of_codes(void **state)
+{
+    oct_rng rng;
+
+    (void)state;
+    oct_rng_init(&rng, 4);
+    for (int round = 0; round < 60; round++) {
+        const int64_t n = 1 + (int64_t)oct_rng_below(&rng, 150), each = round % 2 ? n : 1;
+        float *scale[3];
+        int32_t *zero[3];
+        oct_int8_binary_spec spec = {.op = (oct_int8_op)(round % 3),
+                                     .c = each,
+                                     .act = acts[round % 4 ? 0 : round % (int)OCT_COUNT(acts)],
+                                     .out = round % 5 == 4 ? OCT_INT8_F32 : OCT_INT8_U8};
+        const oct_int8_rows r = {7, n, n + round % 2, round % 7 ? n : 0, n + 1};
+
+        for (int i = 0; i < 3; i++) {
+            scale[i] = random_floats(&rng, n, 0.01f, 0.1f);
+            zero[i] = random_zeros(&rng, n);
+        }
+        spec.a = (oct_int8_codes){each, scale[0], zero[0]};
+        spec.b = (oct_int8_codes){1, scale[1], zero[1]};
+        spec.y = (oct_int8_codes){each, scale[2], zero[2]};
+        check_binary(&rng, &spec, &r, round % 11 != 0);
+        for (int i = 0; i < 3; i++) {
+            free(scale[i]);
+            free(zero[i]);
+        }
+    }
+}
+
+/* --- pooling --- */
+
+static void check_pool(oct_rng *rng, const oct_int8_pool *p)
+{
+    const oct_int8 *set;
+    uint8_t *x = random_codes(rng, p->batch * p->in_step);
+    uint8_t *most = calloc((size_t)(p->batch * p->out_step), 1);
+    uint8_t *mean = calloc((size_t)(p->batch * p->out_step), 1);
+
+    for (int s = 0; (set = oct_int8_at(s)); s++) {
+        oct_int8_max_pool(set, p, x, most, 1);
+        oct_int8_average_pool(set, p, x, mean, 1);
+        for (int64_t i = 0; i < p->batch * p->out_h * p->out_w * p->c; i++) {
+            const int64_t c = i % p->c, ox = i / p->c % p->out_w,
+                          oy = i / p->c / p->out_w % p->out_h;
+            const int64_t b = i / p->c / p->out_w / p->out_h, k = p->x.n > 1 ? c : 0;
+            const int64_t at = b * p->out_step + (oy * p->out_w + ox) * p->out_pitch + c;
+            int32_t sum = 0, best = 0, n = 0;
+
+            for (int64_t ky = 0; ky < p->kernel[0]; ky++)
+                for (int64_t kx = 0; kx < p->kernel[1]; kx++) {
+                    const int64_t iy = oy * p->stride[0] - p->pad[0] + ky;
+                    const int64_t ix = ox * p->stride[1] - p->pad[1] + kx;
+                    int32_t v;
+
+                    if (iy < 0 || iy >= p->in_h || ix < 0 || ix >= p->in_w) continue;
+                    v = x[b * p->in_step + (iy * p->in_w + ix) * p->in_pitch + c];
+                    best = OCT_MAX(best, v);
+                    sum += v - p->x.zero[k];
+                    n++;
+                }
+            if (p->count_pads) n = (int32_t)(p->kernel[0] * p->kernel[1]);
+            assert_int_equal(most[at], best);
+            assert_int_equal(
+                mean[at], oct_quant_code((float)sum * (p->x.scale[k] / (p->y.scale[k] * (float)n)),
+                                         p->y.zero[k], 0, 255));
+        }
+    }
+    free(x);
+    free(most);
+    free(mean);
+}
+
+static void pooling(void **state)
+{
+    static const int64_t cases[][6] = {/* c, h, w, kernel, stride, pad */
+                                       {64, 9, 9, 3, 2, 1},
+                                       {13, 8, 11, 2, 2, 0},
+                                       {600, 5, 5, 5, 1, 2},
+                                       {32, 7, 7, 7, 1, 0},
+                                       {5, 20, 20, 5, 1, 2}};
+    oct_rng rng;
+
+    (void)state;
+    oct_rng_init(&rng, 5);
+    for (size_t i = 0; i < OCT_COUNT(cases) * 2; i++) {
+        const int64_t *k = cases[i / 2], c = k[0];
+        float *scale[2] = {random_floats(&rng, c, 0.01f, 0.1f),
+                           random_floats(&rng, c, 0.01f, 0.1f)};
+        int32_t *zero[2] = {random_zeros(&rng, c), random_zeros(&rng, c)};
+        oct_int8_pool p = {.batch = 2,
+                           .c = c,
+                           .in_h = k[1],
+                           .in_w = k[2],
+                           .in_pitch = c + 3,
+                           .out_pitch = c + 1,
+                           .kernel = {k[3], k[3]},
+                           .stride = {k[4], k[4]},
+                           .dilation = {1, 1},
+                           .pad = {k[5], k[5]},
+                           .pad_end = {k[5], k[5]},
+                           .count_pads = i % 2,
+                           .x = {i % 3 ? c : 1, scale[0], zero[0]},
+                           .y = {i % 3 ? c : 1, scale[1], zero[1]}};
+
+        p.out_h = (k[1] + 2 * k[5] - k[3]) / k[4] + 1;
+        p.out_w = (k[2] + 2 * k[5] - k[3]) / k[4] + 1;
+        p.in_step = p.in_h * p.in_w * p.in_pitch;
+        p.out_step = p.out_h * p.out_w * p.out_pitch;
+        check_pool(&rng, &p);
+        for (int s = 0; s < 2; s++) {
+            free(scale[s]);
+            free(zero[s]);
+        }
+    }
+}
+
+static void the_environment_limits_the_set(void **state)
+{
+    static const char *const never[][2] = {
+        {"SSE41", "avx"}, {"AVX2", "avx512"}, {"AVX2", "vnni"}, {"AVX512_CORE", "vnni"}};
+
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(never); i++) {
+        setenv("ONEDNN_MAX_CPU_ISA", never[i][0], 1);
+        for (int s = 0; oct_int8_at(s); s++)
+            assert_null(strstr(oct_int8_at(s)->name, never[i][1]));
+        unsetenv("ONEDNN_MAX_CPU_ISA");
+    }
+    assert_ptr_equal(oct_int8_get(), oct_int8_at(0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(extreme_products_do_not_saturate),
+        cmocka_unit_test(activations_residuals_and_rounding),
+        cmocka_unit_test(ties_go_to_even),
+        cmocka_unit_test(matrix_product_with_late_zero_points),
+        cmocka_unit_test(codes_to_floats_and_back),
+        cmocka_unit_test(tables),
+        cmocka_unit_test(sums_and_products_of_codes),
+        cmocka_unit_test(pooling),
+        cmocka_unit_test(the_environment_limits_the_set),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -112,6 +112,10 @@ double oct_density_abs_quantile(const oct_density *d, double part)
  * point to a quarter of a per cent of the range. */
 enum { CHANNEL_BINS = 256 };
 
+/* Between the counts of two channels: without it, equal bins of all of them would share a few lines
+ * of the cache. */
+enum { GAP = 64 / sizeof(uint64_t) };
+
 oct_status oct_histograms_init(oct_observer *o)
 {
     oct_histograms *s = o->state;
@@ -120,14 +124,14 @@ oct_status oct_histograms_init(oct_observer *o)
     const int32_t n_slots = oct_histogram_slots(bins);
     size_t total;
 
-    if (!oct_mul_size((size_t)n, (size_t)n_slots, &total))
+    if (!oct_mul_size((size_t)n, (size_t)n_slots + GAP, &total))
         return oct_fail(o->ctx, OCT_ERR_MEMORY, "out of memory: %lld histograms", (long long)n);
     s->counts = oct_calloc(o->ctx, total, sizeof(*s->counts));
     s->h = oct_calloc(o->ctx, (size_t)n, sizeof(*s->h));
     s->scan = oct_calloc(o->ctx, (size_t)n, sizeof(*s->scan));
     if (!s->counts || !s->h || !s->scan) return OCT_ERR_MEMORY;
     for (int64_t i = 0; i < n; i++)
-        oct_histogram_init(&s->h[i], n_slots, s->counts + i * n_slots);
+        oct_histogram_init(&s->h[i], n_slots, s->counts + i * (n_slots + GAP));
     return OCT_OK;
 }
 

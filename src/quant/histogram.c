@@ -9,7 +9,7 @@ enum {
     K_MIN = -100, /* 2^-k stays a normal float */
     INDEX_BITS = 30,
     BLOCK = 256,
-    LANES = 16,
+    LANES = 32,          /* channels whose counts are in use at a time: few enough for the cache */
     COPIES = 2,          /* neighbours are often equal: two counters, so that they need not wait */
     COPY_SLOTS = 4096,   /* largest histogram that is copied: 32 KiB of stack */
     COPY_FROM = 1 << 13, /* numbers for which copying pays */
@@ -156,29 +156,33 @@ void oct_histogram_see(oct_histogram *h, const oct_sight *s, const oct_scan *sca
         count(h, s->data, s->pixels, s->channels, s->pitch);
 }
 
-/* Channels [c, c + width) of rows: a row of numbers goes to as many histograms. */
+static void row_slots(const float *restrict x, const float *restrict inv,
+                      const int32_t *restrict base, int width, int32_t *restrict slot)
+{
+    for (int j = 0; j < width; j++) {
+        const float t = x[j] * inv[j];
+        const int32_t whole = (int32_t)t;
+
+        slot[j] = whole - base[j] - (t < (float)whole);
+    }
+}
+
+/* Channels [c, c + width) of rows: a row of numbers goes to as many histograms. Their counts lie
+ * one behind the other. */
 static void count_rows(oct_histogram *h, const oct_sight *s, int64_t c, int width)
 {
-    float inv[LANES] = {0};
-    int32_t base[LANES] = {0}, slot[LANES];
-    uint64_t *count[LANES];
+    uint64_t *counts = h[c].count;
+    float inv[LANES];
+    int32_t base[LANES], slot[LANES];
 
     for (int j = 0; j < width; j++) {
         inv[j] = ldexpf(1.0f, -h[c + j].k);
-        base[j] = (int32_t)h[c + j].base;
-        count[j] = h[c + j].count;
+        base[j] = (int32_t)(h[c + j].base - (h[c + j].count - counts));
     }
     for (int64_t i = 0; i < s->pixels; i++) {
-        const float *x = s->data + i * s->pitch + c;
-
-        for (int j = 0; j < (width == LANES ? LANES : width); j++) {
-            const float t = x[j] * inv[j];
-            const int32_t whole = (int32_t)t;
-
-            slot[j] = whole - base[j] - (t < (float)whole);
-        }
+        row_slots(s->data + i * s->pitch + c, inv, base, width, slot);
         for (int j = 0; j < width; j++)
-            count[j][slot[j]]++;
+            counts[slot[j]]++;
     }
 }
 

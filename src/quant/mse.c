@@ -31,7 +31,7 @@ static double error_of(const search *q, double scale, int32_t zero)
     double sum = 0;
 
     v = fmin(v, top);
-    if (scale < d->width) { /* bins wider than steps: rounding errors are spread evenly */
+    if (scale < 2.5 * d->width) { /* bins cannot tell where in a step: errors are spread evenly */
         const oct_moments high = oct_density_below(d, (top + 0.5) * scale);
 
         v = (double)q->low - zero;

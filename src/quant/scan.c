@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { LANES = 16 };
+enum { LANES = 64 };
 
 typedef struct lanes {
     float low[LANES], high[LANES];
@@ -25,31 +25,50 @@ static void start(lanes *l)
     }
 }
 
-/* n rows of LANES numbers. The state is copied so that it can stay in registers. */
-static void rows(lanes *state, const float *x, int64_t n, int64_t pitch)
+static inline float min2(float a, float b)
 {
-    lanes l = *state;
-
-    for (int64_t i = 0; i < n; i++, x += pitch)
-        for (int j = 0; j < LANES; j++) {
-            l.low[j] = x[j] < l.low[j] ? x[j] : l.low[j];
-            l.high[j] = x[j] > l.high[j] ? x[j] : l.high[j];
-            l.bad[j] += x[j] - x[j];
-            l.zeros[j] += x[j] == 0;
-        }
-    *state = l;
+    return a < b ? a : b;
 }
 
-/* Fewer numbers in a row than there are lanes. */
-static void narrow_rows(lanes *l, const float *x, int64_t n, int64_t pitch, int width)
+static inline float max2(float a, float b)
 {
-    for (int64_t i = 0; i < n; i++, x += pitch)
-        for (int j = 0; j < width; j++) {
-            l->low[j] = x[j] < l->low[j] ? x[j] : l->low[j];
-            l->high[j] = x[j] > l->high[j] ? x[j] : l->high[j];
-            l->bad[j] += x[j] - x[j];
-            l->zeros[j] += x[j] == 0;
-        }
+    return a > b ? a : b;
+}
+
+/* A running value is the second operand: then a NaN, which compares false, leaves it alone. */
+static void add_row(lanes *restrict l, const float *restrict x, int width)
+{
+    for (int j = 0; j < width; j++) {
+        l->low[j] = min2(x[j], l->low[j]);
+        l->high[j] = max2(x[j], l->high[j]);
+        l->bad[j] += x[j] - x[j];
+        l->zeros[j] += x[j] == 0;
+    }
+}
+
+/* Four rows at once: the lanes are loaded and stored once for four numbers. */
+static void add_rows4(lanes *restrict l, const float *restrict a, const float *restrict b,
+                      const float *restrict c, const float *restrict d, int width)
+{
+    for (int j = 0; j < width; j++) {
+        const float low = min2(min2(a[j], b[j]), min2(c[j], d[j]));
+        const float high = max2(max2(a[j], b[j]), max2(c[j], d[j]));
+
+        l->low[j] = min2(low, l->low[j]);
+        l->high[j] = max2(high, l->high[j]);
+        l->bad[j] += ((a[j] - a[j]) + (b[j] - b[j])) + ((c[j] - c[j]) + (d[j] - d[j]));
+        l->zeros[j] += (a[j] == 0) + (b[j] == 0) + (c[j] == 0) + (d[j] == 0);
+    }
+}
+
+static void rows(lanes *l, const float *x, int64_t n, int64_t pitch, int width)
+{
+    int64_t i = 0;
+
+    for (; i + 4 <= n; i += 4, x += 4 * pitch)
+        add_rows4(l, x, x + pitch, x + 2 * pitch, x + 3 * pitch, width);
+    for (; i < n; i++, x += pitch)
+        add_row(l, x, width);
 }
 
 static void add_lane(const lanes *l, int j, oct_scan *out)
@@ -84,13 +103,31 @@ static bool flat(const float *x, int64_t n, oct_scan *out)
         lanes l;
 
         start(&l);
-        rows(&l, x, n_rows, LANES);
-        narrow_rows(&l, x, rest > 0, 0, rest);
+        rows(&l, x, n_rows, LANES, LANES);
+        rows(&l, x, rest > 0, 0, rest);
         for (int j = 0; j < LANES; j++)
             add_lane(&l, j, out);
         good = good && is_good(&l);
         x += n_rows * LANES + rest;
         n -= n_rows * LANES + rest;
+    }
+    return good;
+}
+
+/* Channels [c, c + width) of rows; lanes are added to out[0], or out[j] if each is on its own. */
+static bool block(const oct_sight *s, int64_t c, int width, oct_scan *out, bool each)
+{
+    bool good = true;
+
+    for (int64_t i = 0, n; i < s->pixels; i += n) {
+        lanes l;
+
+        n = OCT_MIN(s->pixels - i, ROWS_MAX);
+        start(&l);
+        rows(&l, s->data + i * s->pitch + c, n, s->pitch, width);
+        for (int j = 0; j < width; j++)
+            add_lane(&l, j, &out[each ? j : 0]);
+        good = good && is_good(&l);
     }
     return good;
 }
@@ -101,30 +138,8 @@ bool oct_scan_all(const oct_sight *s, oct_scan *out)
 
     nothing(out);
     if (s->planar || s->pitch == s->channels) return flat(s->data, s->pixels * s->channels, out);
-    for (int64_t i = 0; i < s->pixels; i++)
-        good = flat(s->data + i * s->pitch, s->channels, out) && good;
-    return good;
-}
-
-/* Channels [c, c + width) of rows. */
-static bool block(const oct_sight *s, int64_t c, int width, oct_scan *out)
-{
-    bool good = true;
-
-    for (int64_t i = 0, n; i < s->pixels; i += n) {
-        const float *x = s->data + i * s->pitch + c;
-        lanes l;
-
-        n = OCT_MIN(s->pixels - i, ROWS_MAX);
-        start(&l);
-        if (width == LANES)
-            rows(&l, x, n, s->pitch);
-        else
-            narrow_rows(&l, x, n, s->pitch, width);
-        for (int j = 0; j < width; j++)
-            add_lane(&l, j, &out[c + j]);
-        good = good && is_good(&l);
-    }
+    for (int64_t c = 0; c < s->channels; c += LANES)
+        good = block(s, c, (int)OCT_MIN(s->channels - c, LANES), out, false) && good;
     return good;
 }
 
@@ -140,7 +155,7 @@ bool oct_scan_channels(const oct_sight *s, oct_scan *out)
         return good;
     }
     for (int64_t c = 0; c < s->channels; c += LANES)
-        good = block(s, c, (int)OCT_MIN(s->channels - c, LANES), out) && good;
+        good = block(s, c, (int)OCT_MIN(s->channels - c, LANES), out + c, true) && good;
     return good;
 }
 

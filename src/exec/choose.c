@@ -69,6 +69,7 @@ static void choose_kernel(const oct_plan *p, oct_step *s)
         oct_layout layout = OCT_LAYOUT_PLAIN;
 
         if (p->options.plain && !(table[i]->flags & OCT_KERNEL_PLAIN)) continue;
+        if (!(table[i]->flags & OCT_KERNEL_INTEGER) != !s->integer) continue;
         if (!table[i]->accepts || !table[i]->accepts(p, s, &layout)) continue;
         if (layout == OCT_LAYOUT_ANY)
             layout = any_input_is_clast(p, s) ? OCT_LAYOUT_CLAST : OCT_LAYOUT_PLAIN;

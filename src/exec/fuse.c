@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "base/str.h"
-#include "exec/kernel.h"
+#include "exec/fuse.h"
 #include "op/op.h"
 #include "pass/codes.h"
 
@@ -26,18 +25,6 @@ static const struct anchor {
     {&oct_op_sub, TAKES_ACT},
 };
 
-typedef struct fuser {
-    oct_plan *p;
-    uint8_t *taken;          /* by node id: inside a step of another node */
-    struct group **group_of; /* by node id: the step this node is the last of */
-} fuser;
-
-typedef struct group {
-    const oct_node *anchor, *last;
-    oct_fuse fuse;
-    const oct_value *residual;
-} group;
-
 static unsigned takes(const oct_node *n)
 {
     for (size_t i = 0; i < OCT_COUNT(anchors); i++)
@@ -45,8 +32,7 @@ static unsigned takes(const oct_node *n)
     return 0;
 }
 
-/* The only reader of v, if v may disappear into a step; else NULL. */
-static const oct_node *only_user(const fuser *f, const oct_value *v)
+const oct_node *oct_fuser_only_user(const oct_fuser *f, const oct_value *v)
 {
     const oct_node *u;
 
@@ -56,7 +42,15 @@ static const oct_node *only_user(const fuser *f, const oct_value *v)
     return f->group_of[u->id] ? NULL : u;
 }
 
-static bool take_act(group *g, const oct_node *u, const oct_value *v)
+bool oct_group_add(oct_group *g, const oct_node *u)
+{
+    if (g->n_inner == OCT_GROUP_NODES) return false;
+    g->inner[g->n_inner++] = g->last;
+    g->last = u;
+    return true;
+}
+
+static bool take_act(oct_group *g, const oct_node *u, const oct_value *v)
 {
     oct_act *slot = g->residual ? &g->fuse.act[1] : &g->fuse.act[0];
 
@@ -65,11 +59,13 @@ static bool take_act(group *g, const oct_node *u, const oct_value *v)
 }
 
 /* Mul(x, scalar) whose only reader is the sum: the residual's factor. */
-static const oct_value *scaled(fuser *f, const oct_value *v, float *scale, const oct_node **mul)
+static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *scale,
+                               const oct_node **mul)
 {
     const oct_node *n = v->producer;
 
-    if (!n || n->op != &oct_op_mul || !only_user(f, v) || f->p->is_dynamic[n->id]) return v;
+    if (!n || n->op != &oct_op_mul || !oct_fuser_only_user(f, v) || f->p->is_dynamic[n->id])
+        return v;
     for (int i = 0; i < 2; i++) {
         const oct_tensor *t = oct_node_const(n, i);
         const oct_value *x = n->in[1 - i];
@@ -83,7 +79,7 @@ static const oct_value *scaled(fuser *f, const oct_value *v, float *scale, const
     return v;
 }
 
-static bool take_residual(fuser *f, group *g, const oct_node *u, const oct_value *v)
+static bool take_residual(const oct_fuser *f, oct_group *g, const oct_node *u, const oct_value *v)
 {
     const oct_value *other;
     const oct_node *mul = NULL;
@@ -91,27 +87,26 @@ static bool take_residual(fuser *f, group *g, const oct_node *u, const oct_value
     if (u->op != &oct_op_add || g->residual || u->in[0] == u->in[1]) return false;
     other = u->in[0] == v ? u->in[1] : u->in[0];
     if (other->data || !oct_type_equal(&other->type, &v->type)) return false;
+    if (g->n_inner + 2 > OCT_GROUP_NODES) return false;
     g->fuse.residual_scale = 1.0f;
     g->residual = scaled(f, other, &g->fuse.residual_scale, &mul);
-    if (mul) f->taken[mul->id] = 1;
+    if (mul) g->inner[g->n_inner++] = mul;
     return true;
 }
 
-static oct_status grow_group(fuser *f, const oct_node *n, group *g)
+void oct_group_grow(const oct_fuser *f, oct_group *g)
 {
-    const unsigned may = takes(n);
-    const oct_value *v = n->out[0];
+    const unsigned may = takes(g->anchor);
+    const oct_value *v = g->last->out[0];
     const oct_node *u;
 
-    while (may && (u = only_user(f, v)) && v->type.dtype == OCT_DTYPE_F32) {
+    while (may && (u = oct_fuser_only_user(f, v)) && v->type.dtype == OCT_DTYPE_F32) {
         if (!((may & TAKES_ACT) && take_act(g, u, v)) &&
             !((may & TAKES_RESIDUAL) && take_residual(f, g, u, v)))
             break;
-        f->taken[g->last->id] = 1;
-        g->last = u;
+        if (!oct_group_add(g, u)) break;
         v = u->out[0];
     }
-    return OCT_OK;
 }
 
 static bool is_view(const oct_node *n)
@@ -119,8 +114,13 @@ static bool is_view(const oct_node *n)
     return n && n->op == &oct_op_reshape;
 }
 
+static bool is_shuffled_type(oct_dtype t)
+{
+    return t == OCT_DTYPE_F32 || t == OCT_DTYPE_U8 || t == OCT_DTYPE_I8;
+}
+
 /* Reshape [N,g,C/g,H,W], Transpose 0,2,1,3,4, Reshape [N,C,H,W]: a channel shuffle. */
-static bool find_shuffle(fuser *f, const oct_node *n, group *g)
+static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
     const oct_type *x, *split;
     const oct_node *t, *back;
@@ -130,56 +130,68 @@ static bool find_shuffle(fuser *f, const oct_node *n, group *g)
     if (!is_view(n)) return false;
     x = &n->in[0]->type;
     split = &n->out[0]->type;
-    t = only_user(f, n->out[0]);
-    if (x->rank != 4 || x->dtype != OCT_DTYPE_F32 || split->rank != 5 || !t ||
+    t = oct_fuser_only_user(f, n->out[0]);
+    if (x->rank != 4 || !is_shuffled_type(x->dtype) || split->rank != 5 || !t ||
         t->op != &oct_op_transpose)
         return false;
     perm = oct_node_attr(t, "perm");
     if (!perm || perm->n != 5 || memcmp(perm->is, swap, sizeof(swap)) != 0) return false;
-    back = only_user(f, t->out[0]);
+    back = oct_fuser_only_user(f, t->out[0]);
     if (!is_view(back) || !oct_type_equal(&back->out[0]->type, x)) return false;
     if (split->dim[0] != x->dim[0] || split->dim[3] != x->dim[2] || split->dim[4] != x->dim[3])
         return false;
-    f->taken[n->id] = f->taken[t->id] = 1;
+    g->inner[g->n_inner++] = n;
+    g->inner[g->n_inner++] = t;
     g->last = back;
     g->fuse.shuffle = (int32_t)split->dim[1];
     return true;
 }
 
 /* QuantizeLinear whose codes only a DequantizeLinear with the same parameters reads. */
-static bool find_fake(fuser *f, const oct_node *n, group *g)
+static bool find_fake(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
     const oct_node *back;
     oct_codes to, from;
 
     if (!oct_codes_of(n, &to) || to.dtype == OCT_DTYPE_I32 || n->in[0]->data) return false;
-    back = only_user(f, n->out[0]);
+    back = oct_fuser_only_user(f, n->out[0]);
     if (!back || back->in[0] != n->out[0] || !oct_codes_of(back, &from)) return false;
     if (!oct_codes_equal(&to, &from)) return false;
-    f->taken[n->id] = 1;
+    g->inner[g->n_inner++] = n;
     g->last = back;
     g->fuse.fake = true;
     return true;
 }
 
-static oct_status find_groups(fuser *f)
+static oct_status commit(oct_fuser *f, oct_group *g)
+{
+    for (int i = 0; i < g->n_inner; i++)
+        f->taken[g->inner[i]->id] = 1;
+    f->group_of[g->last->id] = g;
+    return OCT_OK;
+}
+
+static oct_status find_groups(oct_fuser *f)
 {
     oct_plan *p = f->p;
 
     for (const oct_node *n = p->g->first; n; n = n->next) {
-        group *g;
+        oct_group *g = NULL;
 
         if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id]) continue;
-        if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
-        *g = (group){.anchor = n, .last = n, .fuse = {.residual = -1}};
-        if (!find_shuffle(f, n, g) && !find_fake(f, n, g)) OCT_TRY(grow_group(f, n, g));
-        f->group_of[g->last->id] = g;
+        if ((f->lazy[n->id] = oct_node_is_lazy(f, n))) continue;
+        if (!p->options.simulate) OCT_TRY(oct_fuser_integer(f, n, &g));
+        if (!g) {
+            if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
+            *g = (oct_group){.anchor = n, .last = n, .fuse = {.residual = -1}};
+            if (!find_shuffle(f, n, g) && !find_fake(f, n, g)) oct_group_grow(f, g);
+        }
+        OCT_TRY(commit(f, g));
     }
     return OCT_OK;
 }
 
-/* The value's slot in its own layout, made when first met. */
-static oct_status home_slot(oct_plan *p, const oct_value *v, int32_t *out)
+oct_status oct_fuser_slot(oct_plan *p, const oct_value *v, int32_t *out)
 {
     int32_t *home = &p->slot_of[OCT_LAYOUT_PLAIN][v->id];
 
@@ -187,7 +199,7 @@ static oct_status home_slot(oct_plan *p, const oct_value *v, int32_t *out)
         const oct_slot s = {.value = v,
                             .type = v->type,
                             .layout = OCT_LAYOUT_PLAIN,
-                            .data = v->data,
+                            .data = v->data ? v->data : p->frozen[v->id],
                             .parent = -1,
                             .pinned = v->is_input};
 
@@ -197,7 +209,7 @@ static oct_status home_slot(oct_plan *p, const oct_value *v, int32_t *out)
     return OCT_OK;
 }
 
-static const char *make_label(oct_plan *p, const group *g)
+const char *oct_group_label(oct_plan *p, const oct_group *g)
 {
     const char *label = g->fuse.shuffle ? "ChannelShuffle"
                         : g->fuse.fake  ? "FakeQuantize"
@@ -212,47 +224,107 @@ static const char *make_label(oct_plan *p, const group *g)
     return label;
 }
 
-static oct_status add_step(oct_plan *p, const group *g)
+static oct_status add_step(oct_plan *p, const oct_group *g)
 {
     const oct_node *n = g->anchor;
     oct_step s = {.node = n, .last = g->last, .fuse = g->fuse, .layout = OCT_LAYOUT_PLAIN};
 
+    if (g->step) return oct_plan_add_step(p, g->step, NULL);
     s.n_in = g->fuse.fake ? 1 : n->n_in + (g->residual ? 1 : 0);
     s.n_out = g->last->n_out;
     s.in = oct_plan_alloc(p, (size_t)s.n_in + 1, sizeof(int32_t));
     s.out = oct_plan_alloc(p, (size_t)s.n_out + 1, sizeof(int32_t));
-    s.label = make_label(p, g);
+    s.label = oct_group_label(p, g);
     if (!s.in || !s.out || !s.label) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < OCT_MIN(n->n_in, s.n_in); i++) {
         s.in[i] = -1;
-        if (n->in[i]) OCT_TRY(home_slot(p, n->in[i], &s.in[i]));
+        if (n->in[i]) OCT_TRY(oct_fuser_slot(p, n->in[i], &s.in[i]));
     }
     if (g->residual) {
         s.fuse.residual = n->n_in;
-        OCT_TRY(home_slot(p, g->residual, &s.in[n->n_in]));
+        OCT_TRY(oct_fuser_slot(p, g->residual, &s.in[n->n_in]));
     }
     for (int32_t i = 0; i < s.n_out; i++) {
         s.out[i] = -1;
-        if (g->last->out[i]) OCT_TRY(home_slot(p, g->last->out[i], &s.out[i]));
+        if (g->last->out[i]) OCT_TRY(oct_fuser_slot(p, g->last->out[i], &s.out[i]));
     }
     s.macs = n->op->macs ? OCT_MAX(n->op->macs(n), 0) : 0;
     return oct_plan_add_step(p, &s, NULL);
 }
 
+/* --- which values are read in float --- */
+
+static void want_operands(oct_fuser *f, const oct_group *g)
+{
+    const oct_plan *p = f->p;
+
+    for (int32_t i = 0; g->step && i < g->step->n_in; i++)
+        if (g->step->in[i] >= 0) f->wanted[p->slots[g->step->in[i]].value->id] = 1;
+    if (g->step) return;
+    for (int32_t i = 0; i < g->anchor->n_in; i++)
+        if (g->anchor->in[i]) f->wanted[g->anchor->in[i]->id] = 1;
+    if (g->residual) f->wanted[g->residual->id] = 1;
+}
+
+/* Does anything outside the steps read it? */
+static bool is_read_at_run_time(const oct_plan *p, const oct_value *v)
+{
+    if (v->is_output || p->is_kept[v->id]) return true;
+    for (int32_t i = 0; i < v->n_users; i++)
+        if (v->users[i]->graph != v->graph || p->is_dynamic[v->users[i]->id]) return true;
+    return false;
+}
+
+/* Groups from the last to the first: one whose result nobody reads wants nothing. */
+static oct_status find_wanted(oct_fuser *f)
+{
+    oct_plan *p = f->p;
+
+    for (const oct_node *n = p->g->last; n; n = n->prev) {
+        bool wanted = false;
+
+        for (int32_t i = 0; i < n->n_out && !wanted; i++)
+            wanted = n->out[i] && (f->wanted[n->out[i]->id] || is_read_at_run_time(p, n->out[i]));
+        if (f->lazy[n->id]) {
+            if (n->out[0] && wanted) f->wanted[n->out[0]->id] = 1;
+            continue;
+        }
+        if (!f->group_of[n->id]) continue;
+        if (!wanted && oct_node_is_dequantize(n))
+            f->group_of[n->id] = NULL;
+        else
+            want_operands(f, f->group_of[n->id]);
+    }
+    return oct_plan_freeze(f);
+}
+
+static oct_status fuser_init(oct_fuser *f, oct_plan *p)
+{
+    const size_t n_nodes = (size_t)p->g->n_node_ids + 1;
+
+    f->p = p;
+    f->taken = oct_plan_alloc(p, n_nodes, 1);
+    f->lazy = oct_plan_alloc(p, n_nodes, 1);
+    f->group_of = oct_plan_alloc(p, n_nodes, sizeof(*f->group_of));
+    f->wanted = oct_plan_alloc(p, (size_t)p->n_ids + 1, 1);
+    p->frozen = oct_plan_alloc(p, (size_t)p->n_ids + 1, sizeof(*p->frozen));
+    return f->taken && f->lazy && f->group_of && f->wanted && p->frozen ? OCT_OK : OCT_ERR_MEMORY;
+}
+
 oct_status oct_plan_fuse(oct_plan *p)
 {
-    fuser f = {.p = p};
-    const size_t n_nodes = (size_t)p->g->n_node_ids + 1;
+    oct_fuser f = {0};
     int32_t slot;
 
-    f.taken = oct_plan_alloc(p, n_nodes, 1);
-    f.group_of = oct_plan_alloc(p, n_nodes, sizeof(*f.group_of));
-    if (!f.taken || !f.group_of) return OCT_ERR_MEMORY;
+    OCT_TRY(fuser_init(&f, p));
     for (int32_t i = 0; i < p->g->n_inputs; i++)
-        OCT_TRY(home_slot(p, p->g->inputs[i], &slot));
-    if (!p->options.plain) OCT_TRY(find_groups(&f));
+        OCT_TRY(oct_fuser_slot(p, p->g->inputs[i], &slot));
+    if (!p->options.plain) {
+        OCT_TRY(find_groups(&f));
+        OCT_TRY(find_wanted(&f));
+    }
     for (const oct_node *n = p->g->first; n; n = n->next) {
-        const group alone = {.anchor = n, .last = n, .fuse = {.residual = -1}};
+        const oct_group alone = {.anchor = n, .last = n, .fuse = {.residual = -1}};
 
         if (p->is_dynamic[n->id]) continue;
         if (f.group_of[n->id])

@@ -22,6 +22,7 @@ enum {
     OCT_KERNEL_PLAIN = 1u << 3,       /* reported as slow */
     OCT_KERNEL_REORDER = 1u << 4,     /* only moves data */
     OCT_KERNEL_VIEW = 1u << 5,        /* the output may be a view of the input (alias.c) */
+    OCT_KERNEL_INTEGER = 1u << 6,     /* takes steps on codes, and only those */
 };
 
 struct oct_kernel {

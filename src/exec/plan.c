@@ -143,7 +143,7 @@ static oct_status prepare_graph(oct_plan *p)
     OCT_TRY(check_codes(p));
     OCT_TRY(keep_values(p));
     if (!p->options.no_simplify && !p->options.plain)
-        OCT_TRY(oct_pipeline_run(p->g, "execute", NULL, NULL));
+        OCT_TRY(oct_pipeline_run(p->g, p->options.simulate ? "execute" : "integer", NULL, NULL));
     OCT_TRY(oct_graph_infer(p->g));
     p->n_ids = p->g->n_value_ids;
     OCT_TRY(mark_kept(p));
@@ -214,6 +214,8 @@ void oct_plan_free(oct_plan *p)
     for (int32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].kernel && p->steps[i].kernel->drop)
             p->steps[i].kernel->drop(p, &p->steps[i]);
+    for (int32_t i = 0; p->frozen && i < p->n_ids; i++)
+        oct_tensor_unref(p->frozen[i]);
     oct_free(p->ctx, p->steps);
     oct_free(p->ctx, p->slots);
     oct_dnnl_free(p->dnnl);

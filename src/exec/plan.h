@@ -14,6 +14,7 @@
 
 #include "exec/act.h"
 #include "graph/op.h"
+#include "pass/codes.h"
 
 /* How a tensor lies in memory. Channels-last: [N, spatial.., C], for ranks 3 to 5. */
 typedef enum oct_layout {
@@ -47,11 +48,21 @@ typedef struct oct_fuse {
     bool fake;       /* QuantizeLinear and DequantizeLinear as one, in f32 */
 } oct_fuse;
 
+/* A step on codes: how its operands and its result stand for numbers. */
+typedef struct oct_integer {
+    oct_codes *in;            /* one for each operand of the step; dtype NONE: no codes */
+    oct_codes out;            /* dtype NONE: the result is no code */
+    const oct_tensor *factor; /* on the weights, [O or 1, C/group, 1..]; NULL: none */
+    const oct_node **chain;   /* a function of one operand: its nodes, first to last */
+    int n_chain;
+} oct_integer;
+
 typedef struct oct_step {
     const oct_node *node; /* the anchor; NULL: a reorder */
     const oct_node *last; /* the node that makes the output; the anchor unless something is fused */
     oct_fuse fuse;
-    int32_t *in, *out; /* slots; -1: absent */
+    const oct_integer *integer; /* NULL: not on codes */
+    int32_t *in, *out;          /* slots; -1: absent */
     int32_t n_in, n_out;
     oct_layout layout; /* of its channelled operands, chosen with the kernel */
     const oct_kernel *kernel;
@@ -82,6 +93,7 @@ struct oct_plan {
     uint8_t *is_kept;      /* by value id: a hook wants to see it */
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
+    oct_tensor **frozen;   /* by value id: constants computed for this plan; owned */
     size_t block_size, scratch_size;
     struct oct_dnnl *dnnl;
 };

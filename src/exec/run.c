@@ -59,8 +59,8 @@ static oct_status wrap_outputs(oct_run *r)
         const oct_value *v = p->g->outputs[i];
         const int32_t slot = plain_slot(p, v);
 
-        if (v->data)
-            r->outputs[i] = oct_tensor_ref(v->data);
+        if (v->data || p->frozen[v->id])
+            r->outputs[i] = oct_tensor_ref(v->data ? v->data : p->frozen[v->id]);
         else if (slot >= 0)
             OCT_TRY(
                 oct_tensor_borrow(r->ctx, &p->slots[slot].type, address(r, slot), &r->outputs[i]));
@@ -79,6 +79,7 @@ static oct_status wrap_for_dynamic(oct_run *r)
     for (int32_t i = 0; i < p->n_ids; i++) {
         const int32_t slot = p->slot_of[OCT_LAYOUT_PLAIN][i];
 
+        if (p->frozen[i]) r->env.by_id[i] = oct_tensor_ref(p->frozen[i]);
         if (slot < 0 || !p->slots[slot].pinned || p->slots[slot].data) continue;
         OCT_TRY(
             oct_tensor_borrow(r->ctx, &p->slots[slot].type, address(r, slot), &r->env.by_id[i]));
@@ -258,7 +259,7 @@ static oct_status run_dynamic(oct_run *r)
     for (int32_t i = 0; i < p->n_outputs; i++) {
         const oct_value *v = p->g->outputs[i];
 
-        if (v->data || plain_slot(p, v) >= 0) continue;
+        if (v->data || p->frozen[v->id] || plain_slot(p, v) >= 0) continue;
         oct_tensor_unref(r->outputs[i]);
         r->outputs[i] = oct_tensor_ref(r->env.by_id[v->id]);
     }

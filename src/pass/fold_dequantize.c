@@ -30,4 +30,5 @@ const oct_pass oct_pass_fold_dequantize = {
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
     .plans_only = true,
+    .floats_only = true,
 };

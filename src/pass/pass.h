@@ -18,8 +18,10 @@ typedef struct oct_pass {
     const char *help;
     oct_status (*run)(oct_graph *g, int *n_changed); /* adds what it changed to *n_changed */
     oct_promise promise;
-    int since;       /* makes operators of this opset: not for files of an older one */
-    bool plans_only; /* makes files larger, or loses what a file should keep */
+    int since;          /* makes operators of this opset: not for files of an older one */
+    bool plans_only;    /* makes files larger, or loses what a file should keep */
+    bool integers_only; /* only for plans that compute in integers: "integer" */
+    bool floats_only;   /* not for those */
 } oct_pass;
 
 #define OCT_PASS(sym) extern const oct_pass oct_pass_##sym;
@@ -34,9 +36,10 @@ const oct_pass *oct_pass_find(const char *name);
 oct_status oct_pass_run(const oct_pass *p, oct_graph *g, int *n_changed);
 
 /*
- * Named pipelines: "simplify" (all passes up to CLOSE, for files) and "execute" (the same, for
- * plans). Passes are repeated until none changes anything. `only`/`skip` as in
- * oct_simplify_options. The graph is verified after each pass in debug builds.
+ * Named pipelines: "simplify" (all passes up to CLOSE, for files), "execute" (the same, for
+ * plans in float) and "integer" (for plans on codes where the network is quantized). Passes are
+ * repeated until none changes anything. `only`/`skip` as in oct_simplify_options. The graph is
+ * verified after each pass in debug builds.
  */
 oct_status oct_pipeline_run(oct_graph *g, const char *pipeline, const char *only, const char *skip);
 

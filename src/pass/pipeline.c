@@ -129,27 +129,36 @@ static int64_t file_opset(const oct_graph *g)
     return INT64_MAX;
 }
 
-static bool belongs(const oct_pass *p, bool for_plans, int64_t opset)
+typedef enum purpose { FOR_FILES, FOR_FLOATS, FOR_INTEGERS, N_PURPOSES } purpose;
+
+static const char *const purposes[N_PURPOSES] = {"simplify", "execute", "integer"};
+
+static bool belongs(const oct_pass *p, purpose what, int64_t opset)
 {
     if (p->promise == OCT_PASS_LOSSY) return false;
-    return for_plans || (!p->plans_only && p->since <= opset);
+    if (what == FOR_INTEGERS) return !p->floats_only;
+    if (p->integers_only) return false;
+    return what == FOR_FLOATS || (!p->plans_only && p->since <= opset);
 }
 
 static oct_status choose(oct_graph *g, const char *pipeline, const char *only, const char *skip,
                          selection *s)
 {
-    const bool for_plans = strcmp(pipeline, "execute") == 0;
+    purpose what = FOR_FILES;
     selection wanted = {{false}}, unwanted = {{false}};
 
-    if (!for_plans && strcmp(pipeline, "simplify") != 0)
+    while (what < N_PURPOSES && strcmp(pipeline, purposes[what]) != 0)
+        what++;
+    if (what == N_PURPOSES)
         return oct_fail(g->ctx, OCT_ERR_ARG,
-                        "there is no pipeline '%s'; there are: simplify, execute", pipeline);
+                        "there is no pipeline '%s'; there are: simplify, execute, integer",
+                        pipeline);
     if (only) OCT_TRY(mark(g->ctx, only, &wanted));
     if (skip) OCT_TRY(mark(g->ctx, skip, &unwanted));
     for (int i = 0; i < N_PASSES; i++)
         s->runs[i] = !unwanted.runs[i] && (!only || wanted.runs[i]) &&
-                     (wanted.runs[i] ? for_plans || table[i]->since <= file_opset(g)
-                                     : belongs(table[i], for_plans, file_opset(g)));
+                     (wanted.runs[i] ? what != FOR_FILES || table[i]->since <= file_opset(g)
+                                     : belongs(table[i], what, file_opset(g)));
     return OCT_OK;
 }
 

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution of u8 codes with s8 weights: dense, depthwise and grouped, 1-D and 2-D. */
+#include "exec/int8_weights.h"
+#include "op/conv_geometry.h"
+#include "op/op.h"
+
+enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
+
+/* One for each group of channels; dense and depthwise ones are a single group. */
+typedef struct part {
+    oct_int8_conv conv;
+    oct_int8_finish finish;
+} part;
+
+typedef struct state {
+    int64_t n_parts, c_in, c_out; /* channels of one part */
+    size_t y_size, r_size;        /* bytes of an element */
+    part parts[];
+} state;
+
+static oct_int8_shape shape_of(const oct_conv_geometry *g)
+{
+    const int64_t c = g->c_in / g->group, taps = oct_conv_geometry_kernel_size(g);
+
+    return (oct_int8_shape){.filters = g->c_out,
+                            .channels = c,
+                            .taps = taps,
+                            .group_filters = g->c_out / g->group,
+                            .o = c * taps,
+                            .c = taps,
+                            .t = 1};
+}
+
+static bool residual_fits(const oct_plan *p, const oct_step *s)
+{
+    const int32_t r = s->fuse.residual;
+
+    if (r < 0) return true;
+    if (!s->integer->in[r].dtype) return p->slots[s->in[r]].type.dtype == OCT_DTYPE_F32;
+    return oct_step_in_u8(p, s, r) && s->fuse.residual_scale > 0;
+}
+
+static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
+{
+    oct_conv_geometry g;
+    oct_int8_shape w;
+
+    if (!s->integer || !s->node || s->node->op != &oct_op_conv || s->integer->n_chain) return false;
+    if (!oct_step_in_u8(p, s, X) || !oct_step_const(p, s, W)) return false;
+    if (!oct_step_out_u8_or_f32(p, s) || !residual_fits(p, s)) return false;
+    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
+        return false;
+    if (g.n < 1 || g.n > 2 || g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
+    for (int i = 0; i < g.n; i++)
+        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0) return false;
+    w = shape_of(&g);
+    *layout = OCT_LAYOUT_CLAST;
+    return oct_int8_weights_fit(p, s, &w);
+}
+
+static bool is_depthwise(const oct_conv_geometry *g)
+{
+    return oct_conv_is_depthwise(g) && g->c_in == g->c_out;
+}
+
+static void fill_geometry(const oct_plan *p, const oct_step *s, const oct_conv_geometry *g,
+                          oct_int8_conv *c)
+{
+    const int y = g->n == 2 ? 0 : -1, x = g->n - 1; /* 1-D: one row */
+    const int64_t n_parts = is_depthwise(g) ? 1 : g->group;
+
+    c->depthwise = is_depthwise(g);
+    c->batch = g->batch;
+    c->c_in = g->c_in / n_parts;
+    c->c_out = g->c_out / n_parts;
+    c->in_h = y < 0 ? 1 : g->in[y];
+    c->out_h = y < 0 ? 1 : g->out[y];
+    c->in_w = g->in[x];
+    c->out_w = g->out[x];
+    for (int i = 0; i < 2; i++) {
+        const int k = i == 0 ? y : x;
+
+        c->kernel[i] = k < 0 ? 1 : g->kernel[k];
+        c->stride[i] = k < 0 ? 1 : g->stride[k];
+        c->dilation[i] = k < 0 ? 1 : g->dilation[k];
+        c->pad[i] = k < 0 ? 0 : g->pad_begin[k];
+    }
+    c->in_pitch = oct_slot_pitch(p, s->in[X]);
+    c->out_pitch = oct_slot_pitch(p, s->out[0]);
+    c->residual_pitch = s->fuse.residual >= 0 ? oct_slot_pitch(p, s->in[s->fuse.residual]) : 0;
+    c->in_step = c->in_h * c->in_w * c->in_pitch;
+    c->out_step = c->out_h * c->out_w * c->out_pitch;
+    c->residual_step = c->out_h * c->out_w * c->residual_pitch;
+}
+
+static oct_int8_codes from(const oct_int8_codes *c, int64_t first)
+{
+    const int64_t k = c->n > 1 ? first : 0;
+
+    return (oct_int8_codes){c->n, c->scale + k, c->zero + k};
+}
+
+/* Codes of all channels, and what the sums of all filters are worth. */
+typedef struct parameters {
+    oct_int8_codes x, y, r;
+    oct_int8_sums sums;
+    oct_int8_plain w;
+} parameters;
+
+static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *a, int64_t first,
+                              int64_t n, oct_int8_finish *f)
+{
+    const int32_t r = s->fuse.residual;
+    oct_int8_finish_spec spec = {.c = n,
+                                 .scale = a->sums.scale + first,
+                                 .bias = a->sums.bias_f32 ? a->sums.bias_f32 + first : NULL,
+                                 .act = {s->fuse.act[0], s->fuse.act[1]},
+                                 .out = a->y.n ? OCT_INT8_U8 : OCT_INT8_F32};
+    void *memory;
+
+    if (r >= 0) {
+        spec.residual = a->r.n ? OCT_INT8_U8 : OCT_INT8_F32;
+        spec.residual_scale = s->fuse.residual_scale;
+        if (a->r.n) spec.r = from(&a->r, first);
+    }
+    if (a->y.n) spec.y = from(&a->y, first);
+    memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(n));
+    if (!memory) return OCT_ERR_MEMORY;
+    oct_int8_finish_pack(&spec, memory, f);
+    return OCT_OK;
+}
+
+static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
+                            const oct_int8_shape *w, int64_t i, part *to)
+{
+    const oct_int8 *set = oct_int8_get();
+    const int64_t first = i * to->conv.c_out;
+    const oct_int8_codes x = from(&a->x, i * to->conv.c_in);
+    const oct_int8_weights weights = {.w = a->w.w + first * w->o,
+                                      .o = w->o,
+                                      .c = w->c,
+                                      .t = w->t,
+                                      .x_zero = x.zero,
+                                      .n_zero = x.n > 1 ? to->conv.c_in : 1,
+                                      .bias = a->sums.bias ? a->sums.bias + first : NULL};
+    const size_t size = oct_int8_conv_size(set, &to->conv);
+    void *memory = size ? oct_plan_alloc_aligned(p, size) : NULL;
+
+    if (!size) return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
+    if (!memory) return OCT_ERR_MEMORY;
+    oct_int8_conv_pack(set, &weights, memory, &to->conv);
+    return pack_finish(p, s, a, first, to->conv.c_out, &to->finish);
+}
+
+static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                                  parameters *a)
+{
+    const int32_t r = s->fuse.residual;
+    oct_codes scaled;
+
+    OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &a->x));
+    if (oct_step_out_is_codes(s)) OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &a->y));
+    if (r >= 0 && s->integer->in[r].dtype) {
+        scaled = s->integer->in[r];
+        OCT_TRY(oct_int8_codes_make(p, &scaled, &a->r));
+        for (int64_t i = 0; i < a->r.n; i++)
+            ((float *)(uintptr_t)a->r.scale)[i] *= s->fuse.residual_scale;
+    }
+    OCT_TRY(oct_int8_weights_sums(p, s, w, &a->sums));
+    return oct_int8_weights_read(p, s, w, &a->w);
+}
+
+static oct_status make(oct_plan *p, oct_step *s)
+{
+    parameters a = {0};
+    oct_conv_geometry g;
+    oct_int8_shape w;
+    int64_t n_parts;
+    state *st;
+    oct_status status;
+
+    OCT_TRY(
+        oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g));
+    w = shape_of(&g);
+    n_parts = is_depthwise(&g) ? 1 : g.group;
+    st = oct_plan_alloc(p, 1, sizeof(*st) + (size_t)n_parts * sizeof(part));
+    if (!st) return OCT_ERR_MEMORY;
+    *st = (state){.n_parts = n_parts, .c_in = g.c_in / n_parts, .c_out = g.c_out / n_parts};
+    st->y_size = oct_dtype_size(p->slots[s->out[0]].type.dtype);
+    if (s->fuse.residual >= 0)
+        st->r_size = oct_dtype_size(p->slots[s->in[s->fuse.residual]].type.dtype);
+    status = read_parameters(p, s, &w, &a);
+    for (int64_t i = 0; i < n_parts && !status; i++) {
+        fill_geometry(p, s, &g, &st->parts[i].conv);
+        status = pack_part(p, s, &a, &w, i, &st->parts[i]);
+        s->scratch_size =
+            OCT_MAX(s->scratch_size, st->parts[i].conv.scratch_size * (size_t)p->n_threads + 64);
+    }
+    oct_free(p->ctx, a.w.own);
+    if (status) return status;
+    s->state = st;
+    s->impl = oct_arena_printf(p->arena, "int8 %s:%s", is_depthwise(&g) ? "depthwise" : "conv",
+                               oct_int8_get()->name);
+    return s->impl ? OCT_OK : OCT_ERR_MEMORY;
+}
+
+static oct_status run(const oct_bound *b)
+{
+    const state *st = b->step->state;
+    const int32_t r = b->step->fuse.residual;
+
+    for (int64_t i = 0; i < st->n_parts; i++) {
+        const oct_int8_io io = {
+            .x = (const uint8_t *)b->in[X] + i * st->c_in,
+            .residual =
+                r >= 0 ? (const char *)b->in[r] + (size_t)(i * st->c_out) * st->r_size : NULL,
+            .y = (char *)b->out[0] + (size_t)(i * st->c_out) * st->y_size,
+            .scratch = (char *)b->scratch + (64 - (uintptr_t)b->scratch % 64) % 64};
+
+        oct_int8_conv_run(&st->parts[i].conv, &st->parts[i].finish, &io, b->n_threads);
+    }
+    return OCT_OK;
+}
+
+const oct_kernel oct_kernel_int8_conv = {
+    .name = "int8-conv",
+    .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT,
+    .accepts = accepts,
+    .make = make,
+    .run = run,
+};

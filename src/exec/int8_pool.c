@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling of u8 codes: MaxPool keeps the codes, averages have codes of their own. */
+#include "exec/int8.h"
+#include "op/conv_geometry.h"
+#include "op/op.h"
+
+typedef struct state {
+    const oct_int8 *set;
+    oct_int8_pool pool;
+} state;
+
+static bool is_max(const oct_node *n)
+{
+    return n->op == &oct_op_max_pool || n->op == &oct_op_global_max_pool;
+}
+
+static bool find_window(const oct_step *s, const oct_type *x, oct_conv_geometry *g)
+{
+    const oct_op *op = s->node ? s->node->op : NULL;
+
+    if (op == &oct_op_max_pool || op == &oct_op_average_pool) {
+        if (oct_conv_geometry_pool(s->node, x, g)) return false;
+    } else if (op == &oct_op_global_average_pool || op == &oct_op_global_max_pool) {
+        if (x->rank < 3 || x->rank > 4) return false;
+        *g = (oct_conv_geometry){.n = x->rank - 2, .batch = x->dim[0], .c_in = x->dim[1]};
+        for (int i = 0; i < g->n; i++) {
+            g->in[i] = g->kernel[i] = x->dim[2 + i];
+            g->out[i] = g->stride[i] = g->dilation[i] = 1;
+        }
+    } else {
+        return false;
+    }
+    for (int i = 0; i < g->n; i++)
+        if (g->in[i] < 1 || g->out[i] < 1 || g->pad_begin[i] < 0) return false;
+    return g->n >= 1 && g->n <= 2 && oct_type_len(x) > 0;
+}
+
+static bool accepts_max(const oct_plan *p, const oct_step *s, oct_layout *layout)
+{
+    const oct_slot *x = s->n_in > 0 ? oct_step_in(p, s, 0) : NULL;
+    oct_conv_geometry g;
+
+    if (!s->node || !is_max(s->node) || s->n_out != 1 || !x || x->data) return false;
+    if (x->type.dtype != OCT_DTYPE_U8 || !find_window(s, &x->type, &g)) return false;
+    *layout = OCT_LAYOUT_CLAST;
+    return true;
+}
+
+static bool accepts_average(const oct_plan *p, const oct_step *s, oct_layout *layout)
+{
+    oct_conv_geometry g;
+
+    if (!s->integer || s->integer->n_chain || !oct_step_in_u8(p, s, 0)) return false;
+    if (is_max(s->node) || !find_window(s, &p->slots[s->in[0]].type, &g)) return false;
+    if (!oct_step_is_bare(s) || !oct_step_out_is_codes(s)) return false;
+    *layout = OCT_LAYOUT_CLAST;
+    return oct_codes_are_u8(&s->integer->out);
+}
+
+static oct_status make(oct_plan *p, oct_step *s)
+{
+    const oct_type *x = &p->slots[s->in[0]].type;
+    const oct_attr *count_pad = oct_node_attr(s->node, "count_include_pad");
+    state *st = oct_plan_alloc(p, 1, sizeof(*st));
+    oct_int8_pool *to;
+    oct_conv_geometry g;
+
+    if (!st || !find_window(s, x, &g)) return OCT_ERR_MEMORY;
+    st->set = oct_int8_get();
+    to = &st->pool;
+    *to = (oct_int8_pool){.batch = x->dim[0],
+                          .c = x->dim[1],
+                          .in_h = g.n == 2 ? g.in[0] : 1,
+                          .in_w = g.in[g.n - 1],
+                          .in_pitch = oct_slot_pitch(p, s->in[0]),
+                          .out_h = g.n == 2 ? g.out[0] : 1,
+                          .out_w = g.out[g.n - 1],
+                          .out_pitch = oct_slot_pitch(p, s->out[0]),
+                          .count_pads = count_pad && count_pad->i};
+    for (int i = 0; i < 2; i++) {
+        const int k = g.n == 2 ? i : i - 1; /* 1-D: one row */
+
+        to->kernel[i] = k < 0 ? 1 : g.kernel[k];
+        to->stride[i] = k < 0 ? 1 : g.stride[k];
+        to->dilation[i] = k < 0 ? 1 : g.dilation[k];
+        to->pad[i] = k < 0 ? 0 : g.pad_begin[k];
+        to->pad_end[i] = k < 0 ? 0 : g.pad_end[k];
+    }
+    to->in_step = to->in_h * to->in_w * to->in_pitch;
+    to->out_step = to->out_h * to->out_w * to->out_pitch;
+    if (!is_max(s->node)) {
+        OCT_TRY(oct_int8_codes_make(p, &s->integer->in[0], &to->x));
+        OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &to->y));
+    }
+    s->state = st;
+    s->impl = oct_arena_printf(p->arena, "int8 pool:%s", st->set->name);
+    return s->impl ? OCT_OK : OCT_ERR_MEMORY;
+}
+
+static oct_status run(const oct_bound *b)
+{
+    const state *st = b->step->state;
+
+    if (is_max(b->step->node))
+        oct_int8_max_pool(st->set, &st->pool, b->in[0], b->out[0], b->n_threads);
+    else
+        oct_int8_average_pool(st->set, &st->pool, b->in[0], b->out[0], b->n_threads);
+    return OCT_OK;
+}
+
+const oct_kernel oct_kernel_int8_max_pool = {
+    .name = "int8-max-pool",
+    .flags = OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT,
+    .accepts = accepts_max,
+    .make = make,
+    .run = run,
+};
+
+const oct_kernel oct_kernel_int8_average_pool = {
+    .name = "int8-average-pool",
+    .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT,
+    .accepts = accepts_average,
+    .make = make,
+    .run = run,
+};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights as signed bytes, and the scale of each sum: what convolutions and products share. */
+#ifndef OCT_EXEC_INT8_WEIGHTS_H
+#define OCT_EXEC_INT8_WEIGHTS_H
+
+#include "exec/int8.h"
+
+enum { OCT_WEIGHTED_X, OCT_WEIGHTED_W, OCT_WEIGHTED_B };
+
+/* Where the numbers of a weight lie: filter o reads input channels [first[o], first[o] + c). */
+typedef struct oct_int8_shape {
+    int64_t filters, channels, taps; /* of one filter */
+    int64_t group_filters;           /* filters that read the same channels */
+    int64_t o, c, t;                 /* elements from one to the next */
+    int32_t axis;                    /* of the weight tensor that counts the filters */
+} oct_int8_shape;
+
+/* Can the step's weights, factors, bias and scales be had in integers? */
+bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w);
+
+/* The weights less their zero points, as signed bytes; freed with oct_free() unless borrowed. */
+typedef struct oct_int8_plain {
+    const int8_t *w;
+    void *own;
+} oct_int8_plain;
+
+oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                                 oct_int8_plain *out);
+
+/* The scale of each filter's sum; its bias in units of the sum, or in f32 (one of them NULL). */
+typedef struct oct_int8_sums {
+    float *scale;
+    int32_t *bias;
+    float *bias_f32;
+} oct_int8_sums;
+
+oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                                 oct_int8_sums *out);
+
+#endif

@@ -117,6 +117,14 @@ OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *pa
 /** A float network and a qmap file: the graph to simulate or run. One to free. */
 OCT_API oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out);
 
+/**
+ * Says what is wrong with the integers of a network that is quantized already (by whomever), one
+ * sentence for each fault, told from its scales alone: boxes and scores joined under one scale.
+ * Silent about a float network.
+ */
+OCT_API oct_status oct_graph_diagnose(const oct_graph *g,
+                                      void (*say)(void *user, const char *sentence), void *user);
+
 #ifdef __cplusplus
 }
 #endif

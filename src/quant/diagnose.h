@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is wrong with a qmap, told from its scales alone: no pictures are needed. */
+#ifndef OCT_QUANT_DIAGNOSE_H
+#define OCT_QUANT_DIAGNOSE_H
+
+#include "quant/qmap.h"
+
+/* One sentence for each fault, in graph order, in the arena. */
+oct_status oct_qmap_diagnose(const oct_qmap *m, oct_arena *a, const char *const **sentences,
+                             int *n);
+
+#endif

@@ -15,10 +15,9 @@ oct_status oct_density_make(const oct_histogram *h, const oct_observer_options *
                             oct_density *d)
 {
     const double width = ldexp(1.0, h->k);
-    const int64_t last = (int64_t)floor((double)h->high / width);
     oct_moments sum = {0, 0, 0};
 
-    *d = (oct_density){.first = h->base, .n = (int32_t)(last - h->base + 1), .width = width};
+    *d = (oct_density){.first = h->base, .n = (int32_t)oct_histogram_used(h), .width = width};
     d->mass = oct_arena_array(a, (size_t)d->n, sizeof(*d->mass));
     d->below = oct_arena_array(a, (size_t)d->n + 1, sizeof(*d->below));
     if (!d->mass || !d->below) return OCT_ERR_MEMORY;

@@ -43,6 +43,11 @@ static int64_t index_of(float x, int k)
     return (int64_t)floor(ldexp((double)x, -k));
 }
 
+int64_t oct_histogram_used(const oct_histogram *h)
+{
+    return oct_histogram_is_empty(h) ? 0 : index_of(h->high, h->k) - h->base + 1;
+}
+
 static bool fits(const oct_histogram *h, float low, float high, int k)
 {
     return ldexp(fmax(fabs((double)low), fabs((double)high)), -k) < 1 << INDEX_BITS &&
@@ -53,8 +58,7 @@ static bool fits(const oct_histogram *h, float low, float high, int k)
 static void extend(oct_histogram *h, float low, float high)
 {
     const float new_low = OCT_MIN(h->low, low), new_high = OCT_MAX(h->high, high);
-    const bool was_empty = oct_histogram_is_empty(h);
-    const int64_t from = h->base, n = was_empty ? 0 : index_of(h->high, h->k) - from + 1;
+    const int64_t from = h->base, n = oct_histogram_used(h);
     int64_t base, top, move;
     int by = 0, shift;
 
@@ -113,7 +117,7 @@ static void count_plain(oct_histogram *h, const float *x, int64_t rows, int64_t 
 
 static void count_copies(oct_histogram *h, const float *x, int64_t rows, int64_t n, int64_t pitch)
 {
-    const int64_t used = index_of(h->high, h->k) - h->base + 1;
+    const int64_t used = oct_histogram_used(h);
     uint32_t copy[COPIES][COPY_SLOTS];
     int32_t slot[BLOCK];
 
@@ -213,7 +217,7 @@ void oct_histogram_merge(oct_histogram *h, const oct_histogram *other)
 
     if (oct_histogram_is_empty(other)) return;
     extend(h, other->low, other->high);
-    n = index_of(other->high, other->k) - other->base + 1;
+    n = oct_histogram_used(other);
     shift = OCT_MIN(h->k - other->k, 2 * INDEX_BITS);
     for (int64_t i = 0; i < n; i++)
         h->count[((other->base + i) >> shift) - h->base] += other->count[i];

@@ -42,6 +42,9 @@ static inline bool oct_histogram_is_empty(const oct_histogram *h)
     return h->low > h->high;
 }
 
+/* Slots from the smallest to the largest number. */
+int64_t oct_histogram_used(const oct_histogram *h);
+
 /* --- as a distribution, for solvers: counts are spread evenly inside a bin, zeros are a peak ---
  */
 

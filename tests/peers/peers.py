@@ -31,58 +31,61 @@ def nchw(a):
     return np.ascontiguousarray(a.astype(np.float32).transpose(2, 0, 1)[None])
 
 
-def letterbox(image, size, centred):
-    scale = size / max(image.size)
-    w, h = (round(d * scale) for d in image.size)
-    x, y = ((size - w) // 2, (size - h) // 2) if centred else (0, 0)
-    canvas = Image.new("RGB", (size, size), (114, 114, 114))
-    canvas.paste(image.resize((w, h), Image.BILINEAR), (x, y))
-    return np.asarray(canvas)
+@dataclass(frozen=True)
+class Preparation:
+    """How a network wants its pictures: fitted as bytes, then as numbers."""
+    fit: str  # letterbox, top_left, stretch or crop
+    size: int
+    values: object  # RGB bytes [height, width, 3] -> numbers, in the network's order of colours
 
+    def place(self, width, height):
+        """Where the resized picture lies in the input: x, y, width, height."""
+        if self.fit == "stretch":
+            return 0, 0, self.size, self.size
+        if self.fit == "crop":
+            scale = self.size / 0.875 / min(width, height)
+            w, h = (max(self.size, round(d * scale)) for d in (width, height))
+            return -((w - self.size) // 2), -((h - self.size) // 2), w, h
+        scale = self.size / max(width, height)
+        w, h = round(width * scale), round(height * scale)
+        x, y = ((self.size - d) // 2 if self.fit == "letterbox" else 0 for d in (w, h))
+        return x, y, w, h
 
-def stretch(image, size):
-    return np.asarray(image.resize((size, size), Image.BILINEAR))
+    def pixels(self, image):
+        x, y, w, h = self.place(*image.size)
+        canvas = Image.new("RGB", (self.size, self.size), (114, 114, 114))
+        canvas.paste(image.resize((w, h), Image.BILINEAR), (x, y))
+        return np.asarray(canvas)
 
+    def numbers(self, pixels):
+        return nchw(self.values(pixels))
 
-def centre_crop(image, size):
-    scale = (size / 0.875) / min(image.size)
-    image = image.resize([max(size, round(d * scale)) for d in image.size], Image.BILINEAR)
-    x, y = ((d - size) // 2 for d in image.size)
-    return np.asarray(image.crop((x, y, x + size, y + size)))
+    def __call__(self, image):
+        return self.numbers(self.pixels(image))
 
 
 def normalised(a, mean, std):
     return (a - np.asarray(mean)) / np.asarray(std)
 
 
-def yolov8(image):
-    return nchw(letterbox(image, 640, True) / 255.0)
+def nanodet_values(a):
+    return normalised(a[:, :, ::-1], (103.53, 116.28, 123.675), (57.375, 57.12, 58.395))
 
 
-def yolox(image):
-    return nchw(letterbox(image, 416, False)[:, :, ::-1])
-
-
-def picodet(image):
-    return nchw(normalised(stretch(image, 416) / 255.0, IMAGENET_MEAN, IMAGENET_STD))
-
-
-def nanodet(image):
-    bgr = stretch(image, 416)[:, :, ::-1]
-    return nchw(normalised(bgr, (103.53, 116.28, 123.675), (57.375, 57.12, 58.395)))
-
-
-def yolo_nas(image):
-    return nchw(letterbox(image, 320, True) / 255.0)
-
-
-def mobilenet_v1(image):
-    return nchw(centre_crop(image, 224) / 127.5 - 1.0)
+def imagenet_values(a):
+    return normalised(a / 255.0, IMAGENET_MEAN, IMAGENET_STD)
 
 
 def classifier(size):
-    return lambda image: nchw(
-        normalised(centre_crop(image, size) / 255.0, IMAGENET_MEAN, IMAGENET_STD))
+    return Preparation("crop", size, imagenet_values)
+
+
+YOLOV8 = Preparation("letterbox", 640, lambda a: a / 255.0)
+YOLOX = Preparation("top_left", 416, lambda a: a[:, :, ::-1])
+PICODET = Preparation("stretch", 416, imagenet_values)
+NANODET = Preparation("stretch", 416, nanodet_values)
+YOLO_NAS = Preparation("letterbox", 320, lambda a: a / 255.0)
+MOBILENET_V1 = Preparation("crop", 224, lambda a: a / 127.5 - 1.0)
 
 
 @dataclass
@@ -90,7 +93,7 @@ class Network:
     path: str  # below DATA
     input: str
     images: str  # folder below DATA
-    prepare: object  # image -> array
+    prepare: Preparation  # image -> array
     quantized: bool = False
     extra: dict = field(default_factory=dict)  # further inputs
 
@@ -104,20 +107,20 @@ class Network:
 
 
 NETWORKS = [
-    Network("models/yolov8n.onnx", "images", "coco/val", yolov8),
-    Network("models/yolox_nano_416.onnx", "images", "coco/val", yolox),
-    Network("models/picodet_s_416.onnx", "image", "coco/val", picodet),
-    Network("models/nanodet_m_416.onnx", "input.1", "coco/val", nanodet),
-    Network("models/mobilenet_v1_0.25_224.onnx", "input", "imagenet/val", mobilenet_v1),
-    Network("models/yolov8n_qdq_int8.onnx", "images", "coco/val", yolov8, True),
-    Network("models/yolov8n_qdq_allops_broken.onnx", "images", "coco/val", yolov8, True),
-    Network("models/yolov8n_dynint8.onnx", "images", "coco/val", yolov8, True),
+    Network("models/yolov8n.onnx", "images", "coco/val", YOLOV8),
+    Network("models/yolox_nano_416.onnx", "images", "coco/val", YOLOX),
+    Network("models/picodet_s_416.onnx", "image", "coco/val", PICODET),
+    Network("models/nanodet_m_416.onnx", "input.1", "coco/val", NANODET),
+    Network("models/mobilenet_v1_0.25_224.onnx", "input", "imagenet/val", MOBILENET_V1),
+    Network("models/yolov8n_qdq_int8.onnx", "images", "coco/val", YOLOV8, True),
+    Network("models/yolov8n_qdq_allops_broken.onnx", "images", "coco/val", YOLOV8, True),
+    Network("models/yolov8n_dynint8.onnx", "images", "coco/val", YOLOV8, True),
     Network("models/mobilenetv2_qdq_244.onnx", "image", "imagenet/val", classifier(244), True),
     Network("models/mobilenetv2_qoperator.onnx", "input", "imagenet/val", classifier(224), True),
     Network("models/nms-yolov8.onnx", "detection", "", None,
             extra={"config": np.array([100, 0.65, 0.25], np.float32)}),
-    Network("yolo-nas/yolo_nas_bccd_train.onnx", "input", "bccd/images", yolo_nas),
-    Network("yolo-nas/yolo_nas_bccd_folded.onnx", "input", "bccd/images", yolo_nas),
+    Network("yolo-nas/yolo_nas_bccd_train.onnx", "input", "bccd/images", YOLO_NAS),
+    Network("yolo-nas/yolo_nas_bccd_folded.onnx", "input", "bccd/images", YOLO_NAS),
     Network("pt2/mobilenet_v3_small_035.onnx", "input", "imagenet/val", classifier(96)),
     Network("pt2/resnet_tiny.onnx", "input", "imagenet/val", classifier(96)),
     Network("pt2/squeezenet1_1.onnx", "input", "imagenet/val", classifier(96)),

@@ -19,9 +19,10 @@ static const struct row {
 
 /* How the second operand repeats. */
 typedef enum repeat {
-    SAME_SHAPE, /* an element for each of the result's */
-    ONE_PIXEL,  /* [N or 1, C, 1, 1]: channels for all pixels */
-    ONE_CHANNEL /* [N, 1, H, W]: a number for all channels of a pixel */
+    SAME_SHAPE,  /* an element for each of the result's */
+    ONE_PIXEL,   /* [N or 1, C, 1, 1]: channels for all pixels */
+    ONE_CHANNEL, /* [N, 1, H, W]: a number for all channels of a pixel */
+    ONE_ROW      /* the last axis only, in the plain layout */
 } repeat;
 
 typedef struct state {
@@ -67,7 +68,11 @@ static bool find_repeat(const oct_slot *x, const oct_type *y, repeat *out)
 
     *out = SAME_SHAPE;
     if (x->type.rank > y->rank) return false;
-    if (same_dims(&t, y)) return !x->data; /* a constant lies plain */
+    if (same_dims(&t, y) && !x->data) return true; /* a constant lies plain */
+    *out = ONE_ROW;
+    if (y->rank > 0 && t.dim[y->rank - 1] == y->dim[y->rank - 1] &&
+        oct_type_len(&t) == y->dim[y->rank - 1])
+        return true;
     if (y->rank < 3 || (x->type.rank != y->rank && !x->data)) return false;
     *out = ONE_PIXEL;
     if (oct_type_pixels(&t) == 1 && t.dim[1] == y->dim[1] &&
@@ -112,6 +117,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     if (!oct_step_out_u8_or_f32(p, s) || !find_order(p, s, &a, &how)) return false;
     *layout = OCT_LAYOUT_ANY;
+    if (how == ONE_ROW) *layout = OCT_LAYOUT_PLAIN;
+    if (how == ONE_ROW) return !is_per_channel(s);
     if (how != SAME_SHAPE || is_per_channel(s)) {
         if (!oct_type_has_channels(&p->slots[s->out[0]].type)) return false;
         *layout = OCT_LAYOUT_CLAST;
@@ -131,6 +138,13 @@ static void cut_rows(const oct_plan *p, const oct_step *s, repeat how, state *st
     st->b_step = how != ONE_CHANNEL;
     if (how == SAME_SHAPE && dense && !is_per_channel(s)) {
         st->len = oct_type_len(t);
+        return;
+    }
+    if (how == ONE_ROW) {
+        const int64_t n = t->dim[t->rank - 1];
+
+        st->r = (oct_int8_rows){
+            .rows = n ? oct_type_len(t) / n : 0, .n = n, .a_pitch = n, .y_pitch = n};
         return;
     }
     st->r = (oct_int8_rows){.rows = t->dim[0] * oct_type_pixels(t),

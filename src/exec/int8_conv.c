@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution of u8 codes with s8 weights: dense, depthwise and grouped, 1-D and 2-D. */
+#include "base/parallel.h"
 #include "exec/int8_weights.h"
 #include "op/conv_geometry.h"
 #include "op/op.h"
@@ -8,13 +9,16 @@ enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 
 /* One for each group of channels; dense and depthwise ones are a single group. */
 typedef struct part {
-    oct_int8_conv conv;
-    oct_int8_finish finish;
+    oct_int8_conv conv, rest; /* rest: only with wide weights */
+    oct_int8_finish finish, sums;
 } part;
 
 typedef struct state {
     int64_t n_parts, c_in, c_out; /* channels of one part */
     size_t y_size, r_size;        /* bytes of an element */
+    bool is_wide;                 /* the sums of two convolutions are added, then finished */
+    int64_t n_pixels, y_pitch, r_pitch;
+    size_t work_size; /* bytes the convolutions need themselves */
     part parts[];
 } state;
 
@@ -44,6 +48,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_conv_geometry g;
     oct_int8_shape w;
+    bool wide;
 
     if (!s->integer || !s->node || s->node->op != &oct_op_conv || s->integer->n_chain) return false;
     if (!oct_step_in_u8(p, s, X) || !oct_step_const(p, s, W)) return false;
@@ -55,7 +60,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0) return false;
     w = shape_of(&g);
     *layout = OCT_LAYOUT_CLAST;
-    return oct_int8_weights_fit(p, s, &w);
+    return oct_int8_weights_fit(p, s, &w, &wide);
 }
 
 static bool is_depthwise(const oct_conv_geometry *g)
@@ -130,25 +135,52 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *
     return OCT_OK;
 }
 
-static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
-                            const oct_int8_shape *w, int64_t i, part *to)
+/* Sums as they are. */
+static oct_status pack_sums(oct_plan *p, const parameters *a, int64_t first, int64_t n,
+                            oct_int8_finish *f)
+{
+    const oct_int8_finish_spec spec = {.c = n, .scale = a->sums.scale + first, .out = OCT_INT8_S32};
+    void *memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(n));
+
+    if (!memory) return OCT_ERR_MEMORY;
+    oct_int8_finish_pack(&spec, memory, f);
+    return OCT_OK;
+}
+
+static oct_status pack_weights(oct_plan *p, const oct_step *s, const oct_int8_weights *w,
+                               oct_int8_conv *c)
 {
     const oct_int8 *set = oct_int8_get();
-    const int64_t first = i * to->conv.c_out;
-    const oct_int8_codes x = from(&a->x, i * to->conv.c_in);
-    const oct_int8_weights weights = {.w = a->w.w + first * w->o,
-                                      .o = w->o,
-                                      .c = w->c,
-                                      .t = w->t,
-                                      .x_zero = x.zero,
-                                      .n_zero = x.n > 1 ? to->conv.c_in : 1,
-                                      .bias = a->sums.bias ? a->sums.bias + first : NULL};
-    const size_t size = oct_int8_conv_size(set, &to->conv);
+    const size_t size = oct_int8_conv_size(set, c);
     void *memory = size ? oct_plan_alloc_aligned(p, size) : NULL;
 
     if (!size) return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
     if (!memory) return OCT_ERR_MEMORY;
-    oct_int8_conv_pack(set, &weights, memory, &to->conv);
+    oct_int8_conv_pack(set, w, memory, c);
+    return OCT_OK;
+}
+
+static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
+                            const oct_int8_shape *w, int64_t i, bool is_wide, part *to)
+{
+    const int64_t first = i * to->conv.c_out;
+    const oct_int8_codes x = from(&a->x, i * to->conv.c_in);
+    oct_int8_weights weights = {.w = a->w.w + first * w->o,
+                                .o = w->o,
+                                .c = w->c,
+                                .t = w->t,
+                                .x_zero = x.zero,
+                                .n_zero = x.n > 1 ? to->conv.c_in : 1,
+                                .bias = a->sums.bias ? a->sums.bias + first : NULL};
+
+    to->rest = to->conv;
+    OCT_TRY(pack_weights(p, s, &weights, &to->conv));
+    if (is_wide) {
+        weights.w = a->w.rest + first * w->o;
+        weights.bias = NULL;
+        OCT_TRY(pack_weights(p, s, &weights, &to->rest));
+        OCT_TRY(pack_sums(p, a, first, to->conv.c_out, &to->sums));
+    }
     return pack_finish(p, s, a, first, to->conv.c_out, &to->finish);
 }
 
@@ -170,6 +202,22 @@ static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8
     return oct_int8_weights_read(p, s, w, &a->w);
 }
 
+/* Both convolutions write dense sums. */
+static void set_wide(state *st, oct_int8_conv *c)
+{
+    st->n_pixels = c->batch * c->out_h * c->out_w;
+    st->y_pitch = c->out_pitch;
+    st->r_pitch = c->residual_pitch;
+    c->out_pitch = c->c_out;
+    c->out_step = c->out_h * c->out_w * c->c_out;
+}
+
+/* Bytes, whole cache lines. */
+static size_t work_of(const oct_int8_conv *c, int n_threads)
+{
+    return (c->scratch_size * (size_t)n_threads + 63) / 64 * 64;
+}
+
 static oct_status make(oct_plan *p, oct_step *s)
 {
     parameters a = {0};
@@ -186,16 +234,19 @@ static oct_status make(oct_plan *p, oct_step *s)
     st = oct_plan_alloc(p, 1, sizeof(*st) + (size_t)n_parts * sizeof(part));
     if (!st) return OCT_ERR_MEMORY;
     *st = (state){.n_parts = n_parts, .c_in = g.c_in / n_parts, .c_out = g.c_out / n_parts};
+    oct_int8_weights_fit(p, s, &w, &st->is_wide);
     st->y_size = oct_dtype_size(p->slots[s->out[0]].type.dtype);
     if (s->fuse.residual >= 0)
         st->r_size = oct_dtype_size(p->slots[s->in[s->fuse.residual]].type.dtype);
     status = read_parameters(p, s, &w, &a);
     for (int64_t i = 0; i < n_parts && !status; i++) {
         fill_geometry(p, s, &g, &st->parts[i].conv);
-        status = pack_part(p, s, &a, &w, i, &st->parts[i]);
-        s->scratch_size =
-            OCT_MAX(s->scratch_size, st->parts[i].conv.scratch_size * (size_t)p->n_threads + 64);
+        if (st->is_wide) set_wide(st, &st->parts[i].conv);
+        status = pack_part(p, s, &a, &w, i, st->is_wide, &st->parts[i]);
+        st->work_size = OCT_MAX(st->work_size, work_of(&st->parts[i].conv, p->n_threads));
     }
+    s->scratch_size = st->work_size + 64;
+    if (st->is_wide) s->scratch_size += 2 * (size_t)(st->n_pixels * st->c_out) * sizeof(int32_t);
     oct_free(p->ctx, a.w.own);
     if (status) return status;
     s->state = st;
@@ -204,20 +255,61 @@ static oct_status make(oct_plan *p, oct_step *s)
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
 }
 
+typedef struct job {
+    const state *st;
+    const part *part;
+    int32_t *sum;
+    const int32_t *rest;
+    const char *r;
+    char *y;
+} job;
+
+static void finish_pixels(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    const state *st = j->st;
+    const int64_t n = st->c_out;
+
+    for (int64_t i = begin * n; i < end * n; i++)
+        j->sum[i] = (int32_t)((uint32_t)j->sum[i] + (uint32_t)j->rest[i]);
+    j->part->conv.set->finish(&j->part->finish, j->sum + begin * n, n, 0, n, end - begin,
+                              j->r ? j->r + (size_t)(begin * st->r_pitch) * st->r_size : NULL,
+                              st->r_pitch, j->y + (size_t)(begin * st->y_pitch) * st->y_size,
+                              st->y_pitch);
+}
+
+static void run_wide(const state *st, const part *part, const oct_int8_io *io, int n_threads)
+{
+    int32_t *sum = (int32_t *)(void *)((char *)io->scratch + st->work_size);
+    int32_t *rest = sum + st->n_pixels * st->c_out;
+    oct_int8_io to = *io;
+    job j = {st, part, sum, rest, io->residual, io->y};
+
+    to.residual = NULL;
+    to.y = sum;
+    oct_int8_conv_run(&part->conv, &part->sums, &to, n_threads);
+    to.y = rest;
+    oct_int8_conv_run(&part->rest, &part->sums, &to, n_threads);
+    oct_parallel_for(n_threads, st->n_pixels, OCT_MAX(1, 16384 / st->c_out), finish_pixels, &j);
+}
+
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
     const int32_t r = b->step->fuse.residual;
 
     for (int64_t i = 0; i < st->n_parts; i++) {
+        const size_t first = (size_t)(i * st->c_out);
         const oct_int8_io io = {
             .x = (const uint8_t *)b->in[X] + i * st->c_in,
-            .residual =
-                r >= 0 ? (const char *)b->in[r] + (size_t)(i * st->c_out) * st->r_size : NULL,
-            .y = (char *)b->out[0] + (size_t)(i * st->c_out) * st->y_size,
+            .residual = r >= 0 ? (const char *)b->in[r] + first * st->r_size : NULL,
+            .y = (char *)b->out[0] + first * st->y_size,
             .scratch = (char *)b->scratch + (64 - (uintptr_t)b->scratch % 64) % 64};
 
-        oct_int8_conv_run(&st->parts[i].conv, &st->parts[i].finish, &io, b->n_threads);
+        if (st->is_wide)
+            run_wide(st, &st->parts[i], &io, b->n_threads);
+        else
+            oct_int8_conv_run(&st->parts[i].conv, &st->parts[i].finish, &io, b->n_threads);
     }
     return OCT_OK;
 }

@@ -44,6 +44,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_int8_shape w;
     int64_t m;
+    bool wide;
 
     if (!s->integer || !s->node || s->integer->n_chain) return false;
     if (s->node->op != &oct_op_mat_mul && s->node->op != &oct_op_gemm) return false;
@@ -52,7 +53,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (oct_step_out_is_codes(s) && s->integer->out.n != 1) return false;
     if (!find_shape(p, s, &m, &w)) return false;
     *layout = OCT_LAYOUT_PLAIN;
-    return oct_int8_weights_fit(p, s, &w);
+    return oct_int8_weights_fit(p, s, &w, &wide) && !wide;
 }
 
 static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const int8_t *data,

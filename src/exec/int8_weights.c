@@ -72,12 +72,13 @@ static bool scales_fit(const oct_step *s, const oct_int8_shape *w)
 
 /* --- weights --- */
 
-static bool weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w)
+static bool weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w, bool *wide)
 {
     const oct_codes *c = &s->integer->in[W];
     const oct_tensor *t = oct_step_const(p, s, W);
     int64_t piece[256];
 
+    *wide = false;
     if (!t || !c->dtype || oct_dtype_get(c->dtype)->bits > 8) return false;
     if (c->axis >= 0 && c->axis != w->axis) return false;
     if (c->dtype == OCT_DTYPE_I8 && !c->zero) return true;
@@ -88,7 +89,8 @@ static bool weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_sha
             const int64_t o = (at + i) / w->o % w->filters;
             const int64_t v = piece[i] - oct_codes_zero(c, o);
 
-            if (v < -128 || v > 127) return false;
+            if (v < -256 || v > 254) return false;
+            *wide = *wide || v < -128 || v > 127;
         }
     }
     return true;
@@ -105,9 +107,10 @@ static bool bias_fits(const oct_plan *p, const oct_step *s, const oct_int8_shape
     return c->dtype == OCT_DTYPE_I32 && (c->n == 1 || c->n == w->filters);
 }
 
-bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w)
+bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                          bool *is_wide)
 {
-    return scales_fit(s, w) && bias_fits(p, s, w) && weights_fit(p, s, w);
+    return scales_fit(s, w) && bias_fits(p, s, w) && weights_fit(p, s, w, is_wide);
 }
 
 oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
@@ -119,16 +122,21 @@ oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct
     int64_t piece[256];
     int8_t *own;
 
-    *out = (oct_int8_plain){t->data, NULL};
+    *out = (oct_int8_plain){.w = t->data};
     if (c->dtype == OCT_DTYPE_I8 && !c->zero) return OCT_OK;
-    if (!(own = oct_alloc(p->ctx, (size_t)OCT_MAX(len, 1)))) return OCT_ERR_MEMORY;
+    if (!(own = oct_calloc(p->ctx, (size_t)OCT_MAX(len, 1), 2))) return OCT_ERR_MEMORY;
     for (int64_t at = 0, n; at < len; at += n) {
         n = OCT_MIN(256, len - at);
         oct_load_i64(t->type.dtype, t->data, at, n, piece);
-        for (int64_t i = 0; i < n; i++)
-            own[at + i] = (int8_t)(piece[i] - oct_codes_zero(c, (at + i) / w->o % w->filters));
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t v = piece[i] - oct_codes_zero(c, (at + i) / w->o % w->filters);
+            const int64_t most = OCT_MIN(OCT_MAX(v, -128), 127);
+
+            own[at + i] = (int8_t)most;
+            own[len + at + i] = (int8_t)(v - most);
+        }
     }
-    *out = (oct_int8_plain){own, own};
+    *out = (oct_int8_plain){own, own + len, own};
     return OCT_OK;
 }
 

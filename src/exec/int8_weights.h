@@ -15,12 +15,15 @@ typedef struct oct_int8_shape {
     int32_t axis;                    /* of the weight tensor that counts the filters */
 } oct_int8_shape;
 
-/* Can the step's weights, factors, bias and scales be had in integers? */
-bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w);
+/* Can the step's weights, factors, bias and scales be had in integers? *is_wide: less their zero
+ * points, weights need more than a signed byte; they are the sum of two. */
+bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                          bool *is_wide);
 
 /* The weights less their zero points, as signed bytes; freed with oct_free() unless borrowed. */
 typedef struct oct_int8_plain {
     const int8_t *w;
+    const int8_t *rest; /* what w lacks, or NULL */
     void *own;
 } oct_int8_plain;
 

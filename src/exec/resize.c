@@ -19,6 +19,7 @@ typedef struct state {
     const oct_simd *simd;
     axis y, x;
     int64_t batch, channels, in_h, in_w, in_pitch, out_pitch;
+    size_t elem; /* bytes of an element */
 } state;
 
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
@@ -27,9 +28,13 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     const oct_type *x = s->n_in > 0 && s->in[0] >= 0 ? &p->slots[s->in[0]].type : NULL;
 
     if (!s->node || s->node->op != &oct_op_resize || p->slots[s->in[0]].data) return false;
-    if (x->rank != 4 || x->dtype != OCT_DTYPE_F32 || oct_type_len(x) < 1) return false;
+    if (x->rank != 4 || oct_type_len(x) < 1) return false;
+    if (x->dtype != OCT_DTYPE_F32 && x->dtype != OCT_DTYPE_U8 && x->dtype != OCT_DTYPE_I8)
+        return false;
     *layout = OCT_LAYOUT_CLAST;
-    return oct_resize_tables(s->node, x, p->arena, tables);
+    if (!oct_resize_tables(s->node, x, p->arena, tables)) return false;
+    /* Codes are moved, not mixed. */
+    return x->dtype == OCT_DTYPE_F32 || (tables[2].taps <= 1 && tables[3].taps <= 1);
 }
 
 /* An axis that stays reads its own sample. */
@@ -62,6 +67,7 @@ static oct_status make(oct_plan *p, oct_step *s)
                   .channels = x->dim[1],
                   .in_h = x->dim[2],
                   .in_w = x->dim[3],
+                  .elem = oct_dtype_size(x->dtype),
                   .in_pitch = oct_slot_pitch(p, s->in[0]),
                   .out_pitch = oct_slot_pitch(p, s->out[0])};
     OCT_TRY(fill_axis(p, &tables[2], y->dim[2], &st->y));
@@ -73,20 +79,15 @@ static oct_status make(oct_plan *p, oct_step *s)
 
 typedef struct job {
     const state *st;
-    const float *x;
-    float *y;
+    const char *x;
+    char *y;
 } job;
 
 static void one_pixel(const state *st, const float *image, int64_t row, int64_t col, float *y)
 {
     const int64_t ty = st->y.taps, tx = st->x.taps;
-    const size_t size = (size_t)st->channels * sizeof(float);
     bool first = true;
 
-    if (ty == 1 && tx == 1) {
-        memcpy(y, image + (st->y.index[row] * st->in_w + st->x.index[col]) * st->in_pitch, size);
-        return;
-    }
     for (int64_t i = 0; i < ty; i++)
         for (int64_t k = 0; k < tx; k++) {
             const float w = st->y.weight[row * ty + i] * st->x.weight[col * tx + k];
@@ -98,17 +99,36 @@ static void one_pixel(const state *st, const float *image, int64_t row, int64_t 
         }
 }
 
+/* Nearest: whole pixels of one row of the operand. */
+static void copy_row(const state *st, const char *image, int64_t row, char *y)
+{
+    const size_t size = (size_t)st->channels * st->elem;
+    const size_t pitch = (size_t)st->in_pitch * st->elem,
+                 y_pitch = (size_t)st->out_pitch * st->elem;
+    const char *x = image + (size_t)(st->y.index[row] * st->in_w) * pitch;
+
+    for (int64_t col = 0; col < st->x.out; col++)
+        memcpy(y + (size_t)col * y_pitch, x + (size_t)st->x.index[col] * pitch, size);
+}
+
 static void rows(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const state *st = j->st;
 
     for (int64_t i = begin; i < end; i++) {
-        const float *image = j->x + i / st->y.out * st->in_h * st->in_w * st->in_pitch;
-        float *y = j->y + i * st->x.out * st->out_pitch;
+        const size_t image = (size_t)(i / st->y.out * st->in_h * st->in_w * st->in_pitch);
+        const size_t line = (size_t)(i * st->x.out * st->out_pitch);
+        const char *x = j->x + image * st->elem;
+        char *y = j->y + line * st->elem;
 
+        if (st->y.taps == 1 && st->x.taps == 1) {
+            copy_row(st, x, i % st->y.out, y);
+            continue;
+        }
         for (int64_t col = 0; col < st->x.out; col++)
-            one_pixel(st, image, i % st->y.out, col, y + col * st->out_pitch);
+            one_pixel(st, (const float *)(const void *)x, i % st->y.out, col,
+                      (float *)(void *)y + col * st->out_pitch);
     }
 }
 

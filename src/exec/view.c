@@ -86,42 +86,48 @@ const oct_kernel oct_kernel_transpose_view = {
 
 typedef struct shuffle {
     int64_t pixels, groups, per_group, in_pitch, out_pitch;
+    size_t elem; /* bytes of an element: 1 or 4 */
 } shuffle;
 
 typedef struct job {
     const shuffle *s;
-    const float *x;
-    float *y;
+    const void *x;
+    void *y;
 } job;
 
-static void shuffle_pixels(void *arg, int64_t begin, int64_t end)
-{
-    const job *j = arg;
-    const int64_t g = j->s->groups, k = j->s->per_group;
-
-    for (int64_t i = begin; i < end; i++) {
-        const float *x = j->x + i * j->s->in_pitch;
-        float *y = j->y + i * j->s->out_pitch;
-
-        if (g == 2) {
-            for (int64_t c = 0; c < k; c++) {
-                y[2 * c] = x[c];
-                y[2 * c + 1] = x[k + c];
-            }
-            continue;
-        }
-        for (int64_t c = 0; c < k; c++)
-            for (int64_t h = 0; h < g; h++)
-                y[c * g + h] = x[h * k + c];
+#define SHUFFLE(name, T)                                                                           \
+    static void name(void *arg, int64_t begin, int64_t end)                                        \
+    {                                                                                              \
+        const job *j = arg;                                                                        \
+        const int64_t g = j->s->groups, k = j->s->per_group;                                       \
+                                                                                                   \
+        for (int64_t i = begin; i < end; i++) {                                                    \
+            const T *x = (const T *)j->x + i * j->s->in_pitch;                                     \
+            T *y = (T *)j->y + i * j->s->out_pitch;                                                \
+                                                                                                   \
+            if (g == 2) {                                                                          \
+                for (int64_t c = 0; c < k; c++) {                                                  \
+                    y[2 * c] = x[c];                                                               \
+                    y[2 * c + 1] = x[k + c];                                                       \
+                }                                                                                  \
+                continue;                                                                          \
+            }                                                                                      \
+            for (int64_t c = 0; c < k; c++)                                                        \
+                for (int64_t h = 0; h < g; h++)                                                    \
+                    y[c * g + h] = x[h * k + c];                                                   \
+        }                                                                                          \
     }
-}
+
+SHUFFLE(shuffle_floats, float)
+SHUFFLE(shuffle_bytes, uint8_t)
 
 static oct_status run_shuffle(const oct_bound *b)
 {
     const shuffle *s = b->step->state;
     job j = {s, b->in[0], b->out[0]};
 
-    oct_parallel_for(b->n_threads, s->pixels, 256, shuffle_pixels, &j);
+    oct_parallel_for(b->n_threads, s->pixels, 256, s->elem == 1 ? shuffle_bytes : shuffle_floats,
+                     &j);
     return OCT_OK;
 }
 
@@ -132,6 +138,7 @@ static oct_status make_shuffle(oct_plan *p, oct_step *s)
 
     if (!sh) return OCT_ERR_MEMORY;
     *sh = (shuffle){.pixels = t->dim[0] * oct_type_pixels(t),
+                    .elem = oct_dtype_size(t->dtype),
                     .groups = s->fuse.shuffle,
                     .per_group = t->dim[1] / s->fuse.shuffle,
                     .in_pitch = oct_slot_pitch(p, s->in[0]),
@@ -143,7 +150,8 @@ static oct_status make_shuffle(oct_plan *p, oct_step *s)
 
 static bool accepts_shuffle(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
-    if (!s->fuse.shuffle || p->slots[s->out[0]].type.dtype != OCT_DTYPE_F32) return false;
+    (void)p;
+    if (!s->fuse.shuffle) return false; /* only made of types of 1 and 4 bytes */
     *layout = OCT_LAYOUT_CLAST;
     return true;
 }

@@ -62,7 +62,9 @@ typedef struct oct_int8_finish {
     oct_int8_type out, residual;
     oct_act act[2];
     const float *scale, *bias;
-    const float *slope;            /* of the sum in the exponent of Swish, as a power of 2 */
+    bool tame;          /* a short form whose results cannot leave the range of integers */
+    const float *slope; /* of the sum in the exponent of Swish, as a power of 2 */
+    const float *limit; /* of the sum, beyond which the exponent does not matter */
     const float *r_scale, *r_zero; /* F32: residual_scale, 0 */
     const float *inv, *low, *high; /* 1 / y.scale; limits of the result above its zero point */
     const int32_t *zero;

@@ -130,18 +130,57 @@ static uint8_t *copy_pixels(const view *in, int64_t iy, int64_t ix, int64_t n, i
     return to;
 }
 
+/* The fast part of gather(): all taps are inside, and so is what copying reads beyond them. */
+INLINE void gather_run(const uint8_t *x, int64_t row, int64_t step, int64_t run, int64_t k_pad,
+                       int64_t n, uint8_t *to, const int64_t KH, const int64_t BLOCKS)
+{
+    static const uint8_t none[4] = {0};
+
+    for (int64_t i = 0; i < n; i++, x += step, to += k_pad) {
+        UNROLL for (int64_t ky = 0; ky < KH; ky++) UNROLL for (int64_t b = 0; b < BLOCKS; b++)
+            memcpy(to + ky * run + b * 16, x + ky * row + b * 16, 16);
+        memcpy(to + KH * run, none, sizeof(none));
+    }
+}
+
+/* How many of n pixels it can do. */
+static int64_t gather_fast(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *to)
+{
+    const oct_int8_conv *c = in->c;
+    const int64_t run = c->kernel[1] * c->c_in, blocks = ceil_div(run, 16), kh = c->kernel[0];
+    const int64_t row = c->dilation[0] * c->in_w * c->in_pitch, step = c->stride[1] * c->in_pitch;
+    const uint8_t *x = in->x + (y0 * c->in_w + x0) * c->in_pitch;
+    int64_t room;
+
+    if (c->kernel[1] > 1 && (c->in_pitch != c->c_in || c->dilation[1] != 1)) return 0;
+    if (x0 < 0 || y0 < 0 || y0 + (kh - 1) * c->dilation[0] >= c->in_h) return 0;
+    room = in->end - (x + (kh - 1) * row) - blocks * 16;
+    if (room < 0 || x0 + c->kernel[1] > c->in_w) return 0;
+    n = OCT_MIN(n, OCT_MIN(room / step, (c->in_w - x0 - c->kernel[1]) / c->stride[1]) + 1);
+    if (kh == 3 && blocks == 1)
+        gather_run(x, row, step, run, c->k_pad, n, to, 3, 1);
+    else if (kh == 6 && blocks == 2)
+        gather_run(x, row, step, run, c->k_pad, n, to, 6, 2);
+    else
+        gather_run(x, row, step, run, c->k_pad, n, to, kh, blocks);
+    return n;
+}
+
 /* All taps of each pixel side by side: a matrix product is left. */
 static void gather(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *to, source *s)
 {
     const oct_int8_conv *c = in->c;
 
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n;) {
+        const int64_t x = x0 + i * c->stride[1];
         uint8_t *p = to + i * c->k_pad;
+        const int64_t fast = gather_fast(in, y0, x, n - i, p);
 
+        i += OCT_MAX(fast, 1);
+        if (fast > 0) continue;
         for (int64_t ky = 0; ky < c->kernel[0]; ky++)
-            p = copy_pixels(in, y0 + ky * c->dilation[0], x0 + i * c->stride[1], c->kernel[1],
-                            c->dilation[1], p);
-        for (; p < to + (i + 1) * c->k_pad; p++)
+            p = copy_pixels(in, y0 + ky * c->dilation[0], x, c->kernel[1], c->dilation[1], p);
+        for (; p < to + i * c->k_pad; p++)
             *p = 0;
     }
     *s = (source){.x = to, .pixel = c->k_pad, .kh = 1, .kw = 1, .c = c->k_pad};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights, zero points and scales in the order in which the integer loops read them. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +35,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 
 /* --- what follows a sum --- */
 
-enum { SCALE, BIAS, SLOPE, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_LISTS };
+enum { SCALE, BIAS, SLOPE, LIMIT, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_LISTS };
 
 size_t oct_int8_finish_size(int64_t c)
 {
@@ -94,7 +95,7 @@ void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_
     for (int i = 0; i < N_LISTS; i++)
         list[i] = (float *)memory + i * padded;
     zeros = (int32_t *)memory + ZERO * padded;
-    *f = (oct_int8_finish){.way = way_of(s), .out = s->out, .residual = s->residual};
+    *f = (oct_int8_finish){.way = way_of(s), .out = s->out, .residual = s->residual, .tame = true};
     for (int i = 0; i < 2; i++)
         f->act[i] = s->act[i];
     for (int64_t i = 0; i < s->c; i++) {
@@ -104,7 +105,9 @@ void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_
         list[SCALE][i] = s->scale ? s->scale[i] : 1.0f;
         if (s->act[0].kind == OCT_ACT_SWISH)
             list[SLOPE][i] = -1.44269504f * s->act[0].a * list[SCALE][i];
+        list[LIMIT][i] = fminf(120.0f / fabsf(list[SLOPE][i]), FLT_MAX);
         if (f->way != OCT_INT8_WHOLE) list[SCALE][i] = list[SCALE][i] / unit;
+        if (!(fabsf(list[SCALE][i]) < 0.25f)) f->tame = false;
         list[BIAS][i] = s->bias ? s->bias[i] : 0.0f;
         list[INV][i] = 1.0f / unit;
         limits(f->way == OCT_INT8_DIRECT ? &s->act[0] : &none, unit, zeros[i], &list[LOW][i],
@@ -119,6 +122,7 @@ void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_
     f->scale = list[SCALE];
     f->bias = list[BIAS];
     f->slope = list[SLOPE];
+    f->limit = list[LIMIT];
     f->r_scale = list[R_SCALE];
     f->r_zero = list[R_ZERO];
     f->inv = list[INV];
@@ -290,7 +294,6 @@ static void size_scratch(oct_int8_conv *c)
         c->scratch_size = align_up((size_t)size + 64);
         if (size <= PATCH_BYTES || c->chunk <= (c->depthwise ? 4 : 12)) break;
     }
-    if (c->depthwise) c->scratch_size += (size_t)OCT_INT8_DW_PIXELS * 64 * sizeof(int32_t);
 }
 
 void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *memory,

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From sums to codes in registers; what the loops of one instruction set share. */
+#ifndef OCT_EXEC_SIMD_INT8_FINISH_H
+#define OCT_EXEC_SIMD_INT8_FINISH_H
+
+#include "exec/simd/finish.h"
+#include "exec/simd/int8_part.h"
+
+/* -log2(e): the exponent of Swish as a power of 2 */
+#define MINUS_LOG2_E (-1.44269504f)
+#define MAX_POWER    120.0f
+
+/*
+ * 1 + 2^(x * slope) to 1e-6 relative; the caller keeps |x * slope| <= MAX_POWER. The power is
+ * rounded to sixteenths, which a table knows; a short polynomial makes the rest.
+ */
+INLINE vf one_plus_power(vf x, vf slope)
+{
+#if VW == 16 && defined(__AVX512F__)
+    /* 2^(i / 16), less what the shifted index adds to its bits */
+    const __m512i table =
+        _mm512_setr_epi32(0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532,
+                          0x3f75fed7, 0x3f75583f, 0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c,
+                          0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d);
+    const __m512 magic = _mm512_set1_ps(786432.0f); /* 1.5 * 2^19: four bits are left */
+    const __m512 m = _mm512_fmadd_ps((__m512)x, (__m512)slope, magic);
+    const __m512 f = _mm512_fmsub_ps((__m512)x, (__m512)slope, _mm512_sub_ps(m, magic));
+    const __m512i i = _mm512_castps_si512(m);
+    const __m512i b =
+        _mm512_add_epi32(_mm512_permutexvar_epi32(i, table), _mm512_slli_epi32(i, 19));
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.240226507f), f, _mm512_set1_ps(0.693147182f));
+
+    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
+    return (vf)_mm512_fmadd_ps(_mm512_castsi512_ps(b), p, _mm512_set1_ps(1.0f));
+#else
+    const vf t = x * slope, n = vround(t), f = t - n;
+    vf p = multiply_add(splat(0.00957010195f), f, splat(0.0559178616f));
+
+    p = multiply_add(p, f, splat(0.240247448f));
+    p = multiply_add(p, f, splat(0.693121815f));
+    p = multiply_add(p, f, splat(0.999999261f));
+    return vscale(p, n) + 1.0f;
+#endif
+}
+
+/* x between -limit and limit */
+INLINE vf cut(vf x, vf limit)
+{
+#if VW == 16 && defined(__AVX512DQ__)
+    return (vf)_mm512_range_ps((__m512)x, (__m512)limit, 2);
+#else
+    return vmin(vmax(x, -limit), limit);
+#endif
+}
+
+INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
+{
+    vf slope, t;
+
+    switch (kind) {
+    case OCT_ACT_SWISH: /* the power is cut, not x: its slope may be anything */
+        t = cut(x * a * MINUS_LOG2_E, splat(MAX_POWER));
+        return x / one_plus_power(t, splat(1.0f));
+    case OCT_ACT_SIGMOID:
+        slope = splat(MINUS_LOG2_E);
+        return 1.0f / one_plus_power(cut(x, splat(MAX_POWER / -MINUS_LOG2_E)), slope);
+    default:
+        return apply(kind, x, a, b);
+    }
+}
+
+/* What belongs to a vector of channels. */
+typedef struct lists {
+    vf scale, bias, slope, limit, r_scale, r_zero, inv, low, high, a, b;
+    vi zero;
+} lists;
+
+INLINE lists load_lists(const oct_int8_finish *f, int64_t at)
+{
+    return (lists){load(f->scale + at), load(f->bias + at),    load(f->slope + at),
+                   load(f->limit + at), load(f->r_scale + at), load(f->r_zero + at),
+                   load(f->inv + at),   load(f->low + at),     load(f->high + at),
+                   splat(f->act[0].a),  splat(f->act[0].b),    load_vi(f->zero + at)};
+}
+
+/* Constants where this is used, so that each form gets its own loop. */
+typedef struct form {
+    oct_int8_way way;
+    oct_act_kind kind; /* of the whole way */
+    bool more;         /* a residual of codes follows */
+    bool clamp;        /* a sum may be too large to be rounded */
+} form;
+
+/* The result above its zero point, not yet rounded; r: codes of the residual, if any. */
+INLINE vf value_of(const form w, const lists *k, vi sum, vf r)
+{
+    const vf s = to_float(sum);
+    vf x;
+
+    if (w.way == OCT_INT8_DIRECT) {
+        x = s * k->scale;
+    } else if (w.way == OCT_INT8_SWISH) {
+        x = s * k->scale / one_plus_power(cut(s, k->limit), k->slope);
+    } else {
+        x = activate(w.kind, s * k->scale + k->bias, k->a, k->b);
+        if (w.more) x += (r - k->r_zero) * k->r_scale;
+        x = x * k->inv;
+    }
+    return w.clamp ? vmin(vmax(x, k->low), k->high) : x;
+}
+
+INLINE vi code_of_value(const lists *k, vf x)
+{
+    return code_of(x, k->low, k->high, k->zero);
+}
+
+#if VW == 16 && defined(__AVX512BW__)
+#define ROWS_TOGETHER 4
+
+/* Limits and zero points in the order in which four rows are packed. */
+typedef struct row_limits {
+    __m512i zero, low, high; /* 16 bits; bytes */
+} row_limits;
+
+INLINE row_limits pack_limits(const lists *k)
+{
+    const __m512i low = (__m512i)(round_vi(k->low) + k->zero);
+    const __m512i high = (__m512i)(round_vi(k->high) + k->zero);
+    const __m512i l = _mm512_packs_epi32(low, low), h = _mm512_packs_epi32(high, high);
+
+    return (row_limits){_mm512_packs_epi32((__m512i)k->zero, (__m512i)k->zero),
+                        _mm512_packus_epi16(l, l), _mm512_packus_epi16(h, h)};
+}
+
+/* Four rows of 16 values to codes: packing saturates, so no row is clamped by itself. */
+INLINE void store_rows(const row_limits *k, const vf x[4], uint8_t *y, int64_t pitch)
+{
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    __m512i q[4], a, b;
+
+    UNROLL for (int i = 0; i < 4; i++) q[i] = _mm512_cvtps_epi32((__m512)x[i]);
+    a = _mm512_adds_epi16(_mm512_packs_epi32(q[0], q[1]), k->zero);
+    b = _mm512_adds_epi16(_mm512_packs_epi32(q[2], q[3]), k->zero);
+    a = _mm512_min_epu8(_mm512_max_epu8(_mm512_packus_epi16(a, b), k->low), k->high);
+    a = _mm512_permutexvar_epi32(order, a);
+    _mm_storeu_si128((__m128i *)(void *)y, _mm512_castsi512_si128(a));
+    _mm_storeu_si128((__m128i *)(void *)(y + pitch), _mm512_extracti32x4_epi32(a, 1));
+    _mm_storeu_si128((__m128i *)(void *)(y + 2 * pitch), _mm512_extracti32x4_epi32(a, 2));
+    _mm_storeu_si128((__m128i *)(void *)(y + 3 * pitch), _mm512_extracti32x4_epi32(a, 3));
+}
+#endif
+
+#endif

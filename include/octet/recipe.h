@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Recipes: all settings of a job in one file, YAML or JSON, in the words of the command line.
+ *
+ * Two kinds of foreign files are read as they are: NNCF's `nncf_config`, and SuperGradients'
+ * `selective_quantizer_params` and `calib_params`.
+ */
+#ifndef OCTET_RECIPE_H
+#define OCTET_RECIPE_H
+
+#include <octet/quant.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct oct_recipe oct_recipe;
+
+/** An empty recipe: everything at its default. */
+OCT_API oct_status oct_recipe_new(oct_ctx *ctx, oct_recipe **out);
+OCT_API void oct_recipe_free(oct_recipe *r); /**< accepts NULL */
+
+/** Reads a file over what is set already. Errors begin with FILE:LINE:COLUMN. */
+OCT_API oct_status oct_recipe_load(oct_recipe *r, const char *path);
+
+/** The same from memory; `name` is for error texts. */
+OCT_API oct_status oct_recipe_load_memory(oct_recipe *r, const char *name, const void *data,
+                                          size_t size);
+
+/**
+ * Sets one field by its path ("data.subset_size") or option ("subset-size"), as typed on the
+ * command line; switches take "true" or "false". Lists grow by each call, but the first call
+ * replaces what a file said.
+ */
+OCT_API oct_status oct_recipe_set(oct_recipe *r, const char *field, const char *value);
+
+/** The recipe as YAML: only what is set. Reading it gives the same recipe. Owned by the recipe. */
+OCT_API oct_status oct_recipe_text(oct_recipe *r, const char **text);
+
+/** What was understood of a foreign file, and what was left out and why; NULL beyond the end. */
+OCT_API const char *oct_recipe_note(const oct_recipe *r, int32_t i);
+
+/** What belongs to no other struct. NULL and 0: not set. Strings live as long as the recipe. */
+typedef struct oct_recipe_job {
+    size_t struct_size; /**< set by the caller */
+    const char *model, *output;
+    const char *preprocess; /**< for oct_preprocess_parse() on top of the family's; NULL: auto */
+    const char *save_qmap, *quant_cfg;
+    int32_t eval; /**< 1: asked for, or there are annotations */
+    int32_t threads;
+} oct_recipe_job;
+
+OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);
+
+/**
+ * Change initialised options where the recipe says something; strings and arrays are borrowed
+ * from the recipe. `preprocess` of the options is left alone.
+ */
+OCT_API void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *o);
+OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o); /**< to calibrate */
+OCT_API void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o);
+
+/** A row of the table of fields. */
+typedef struct oct_recipe_field {
+    const char *path;                 /**< "data.subset_size" */
+    const char *option;               /**< "subset-size"; "" if it has none of its own */
+    const char *metavar, *def, *help; /**< metavar and def may be NULL */
+} oct_recipe_field;
+
+/** Field i of the table; 0 beyond the end. */
+OCT_API int32_t oct_recipe_field_at(int32_t i, oct_recipe_field *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NNCF's config files, as its releases up to 2.19 read them, with the spellings before 1.5 too. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipe/recipe.h"
+
+static oct_status need_map(oct_adapter *a, const oct_tree *t, const char *what)
+{
+    if (oct_tree_is_null(t) || t->kind == OCT_TREE_MAP) return OCT_OK;
+    return oct_recipe_fail(a->r, a->source, t, "'%s' wants keys with values", what);
+}
+
+/* "ignored_scopes": a name or a list of names, into "ignored_scope". */
+static oct_status read_scopes(oct_adapter *a, const oct_tree *t, const char *what,
+                              const char *scope)
+{
+    int n = 0;
+    char meaning[96];
+
+    if (oct_tree_is_null(t)) return OCT_OK;
+    for (const oct_tree *e = t->kind == OCT_TREE_LIST ? t->first : t; e;
+         e = t->kind == OCT_TREE_LIST ? e->next : NULL, n++) {
+        if (e->kind != OCT_TREE_SCALAR)
+            return oct_recipe_fail(a->r, a->source, e, "'%s' wants names", what);
+        OCT_TRY(oct_adapter_scope(a, e, scope, e->text));
+    }
+    (void)snprintf(meaning, sizeof(meaning), "%s, %d entr%s", scope, n, n == 1 ? "y" : "ies");
+    return oct_recipe_add_note(a->r, "%s: %s", what, meaning);
+}
+
+/* How many pictures a batch has: batch_size, or the first of input_info's sample_size above 1. */
+static long batch_of(const oct_tree *config)
+{
+    const oct_tree *info = oct_tree_get(config, "input_info"), *size;
+    long n = strtol(oct_tree_text(oct_tree_get(config, "batch_size")), NULL, 10);
+
+    if (n > 0) return n;
+    if (info && info->kind == OCT_TREE_LIST) info = info->first;
+    size = oct_tree_get(info, "sample_size");
+    if (size && size->kind == OCT_TREE_LIST && size->first) {
+        n = strtol(oct_tree_text(size->first), NULL, 10);
+        if (n > 1) return n;
+    }
+    return OCT_ADAPTER_BATCH;
+}
+
+static oct_status read_range_type(oct_adapter *a, const oct_tree *range)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } types[] = {{"min_max", "minmax"},
+                 {"minmax", "minmax"},
+                 {"mixed_min_max", "mean_minmax"},
+                 {"mean_min_max", "mean_minmax"},
+                 {"percentile", "percentile"},
+                 {"mean_percentile", "percentile"}};
+    const oct_tree *type = oct_tree_get(range, "type"), *params = oct_tree_get(range, "params");
+    const oct_tree *high = oct_tree_get(params, "max_percentile");
+    char meaning[96];
+
+    if (oct_tree_is_null(type)) return OCT_OK;
+    for (size_t i = 0; i < OCT_COUNT(types); i++)
+        if (!strcmp(oct_tree_text(type), types[i].theirs)) {
+            OCT_TRY(oct_adapter_set(a, type, "ranges.activations", types[i].ours));
+            if (high) OCT_TRY(oct_adapter_set(a, high, "ranges.percentile", oct_tree_text(high)));
+            (void)snprintf(meaning, sizeof(meaning), "ranges.activations %s%s%.20s", types[i].ours,
+                           high ? ", percentile " : "", oct_tree_text(high));
+            return oct_adapter_done(a, "initializer.range.type", type, meaning);
+        }
+    return oct_adapter_left_out(a, "initializer.range.type", "ranges of this type are not there");
+}
+
+static oct_status read_range(oct_adapter *a, const oct_tree *range, const oct_tree *config)
+{
+    const oct_tree *samples = oct_tree_get(range, "num_init_samples");
+    const oct_tree *steps = oct_tree_get(range, "num_init_steps");
+    char n[32], meaning[96];
+
+    if (oct_tree_is_null(range)) return OCT_OK;
+    if (range->kind != OCT_TREE_MAP)
+        return oct_adapter_left_out(a, "initializer.range", "a list of several settings");
+    if (!oct_tree_is_null(samples)) {
+        OCT_TRY(oct_adapter_set(a, samples, "data.subset_size", oct_tree_text(samples)));
+        OCT_TRY(
+            oct_adapter_done(a, "initializer.range.num_init_samples", samples, "data.subset_size"));
+    } else if (!oct_tree_is_null(steps)) {
+        const long batches = strtol(oct_tree_text(steps), NULL, 10), batch = batch_of(config);
+
+        if (batches < 1 || batches > 1000000 || batch > 1000)
+            return oct_recipe_fail(a->r, a->source, steps,
+                                   "'num_init_steps' wants a number above 0");
+        (void)snprintf(n, sizeof(n), "%ld", batches * batch);
+        (void)snprintf(meaning, sizeof(meaning), "data.subset_size %s, batches of %ld", n, batch);
+        OCT_TRY(oct_adapter_set(a, steps, "data.subset_size", n));
+        OCT_TRY(oct_adapter_done(a, "initializer.range.num_init_steps", steps, meaning));
+    }
+    return read_range_type(a, range);
+}
+
+static oct_status read_initializer(oct_adapter *a, const oct_tree *init, const oct_tree *config)
+{
+    OCT_TRY(need_map(a, init, "initializer"));
+    if (!init || init->kind != OCT_TREE_MAP) return OCT_OK;
+    OCT_TRY(read_range(a, oct_tree_get(init, "range"), config));
+    for (const oct_tree *t = init->first; t; t = t->next)
+        if (strcmp(t->key, "range") != 0) {
+            char what[128];
+
+            (void)snprintf(what, sizeof(what), "initializer.%.80s", t->key);
+            OCT_TRY(oct_adapter_left_out(a, what,
+                                         !strcmp(t->key, "batchnorm_adaptation")
+                                             ? "batch normalisation is folded into the layers"
+                                             : "not there yet"));
+        }
+    return OCT_OK;
+}
+
+/* "weights" or "activations": {mode, bits, per_channel, ..} */
+static oct_status read_side(oct_adapter *a, const oct_tree *side, bool is_weights)
+{
+    const char *name = is_weights ? "weights" : "activations";
+    char what[128];
+
+    OCT_TRY(need_map(a, side, name));
+    for (const oct_tree *t = side && side->kind == OCT_TREE_MAP ? side->first : NULL; t;
+         t = t->next) {
+        (void)snprintf(what, sizeof(what), "%s.%.80s", name, t->key);
+        if (oct_tree_is_null(t)) continue;
+        if (!strcmp(t->key, "bits")) {
+            OCT_TRY(oct_adapter_done(a, what, t, "an override for all layers"));
+            if (strcmp(oct_tree_text(t), "8") != 0)
+                OCT_TRY(oct_adapter_override(a, t, is_weights ? "weight_bits" : "activation_bits",
+                                             oct_tree_text(t)));
+        } else if (!strcmp(t->key, "mode") && !is_weights) {
+            OCT_TRY(oct_adapter_override(a, t, "symmetric",
+                                         strcmp(oct_tree_text(t), "symmetric") ? "false" : "true"));
+            OCT_TRY(oct_adapter_done(a, what, t, "an override for all layers"));
+        } else if (!strcmp(t->key, "per_channel") && is_weights &&
+                   !strcmp(oct_tree_text(t), "false")) {
+            OCT_TRY(oct_adapter_override(a, t, "per_tensor", "true"));
+            OCT_TRY(oct_adapter_done(a, what, t, "an override for all layers"));
+        } else {
+            OCT_TRY(oct_adapter_left_out(a, what, "the target decides"));
+        }
+    }
+    return OCT_OK;
+}
+
+static oct_status read_quantization(oct_adapter *a, const oct_tree *q, const oct_tree *config)
+{
+    OCT_TRY(read_scopes(a, oct_tree_get(q, "ignored_scopes"), "ignored_scopes", "ignored_scope"));
+    OCT_TRY(read_scopes(a, oct_tree_get(q, "target_scopes"), "target_scopes", "only_scope"));
+    OCT_TRY(read_initializer(a, oct_tree_get(q, "initializer"), config));
+    OCT_TRY(read_side(a, oct_tree_get(q, "weights"), true));
+    OCT_TRY(read_side(a, oct_tree_get(q, "activations"), false));
+    for (const oct_tree *t = q->first; t; t = t->next) {
+        static const char *const read[] = {"algorithm",   "ignored_scopes", "target_scopes",
+                                           "initializer", "weights",        "activations"};
+        size_t i = 0;
+
+        while (i < OCT_COUNT(read) && strcmp(read[i], t->key) != 0)
+            i++;
+        if (i < OCT_COUNT(read)) continue;
+        if (!strcmp(t->key, "preset")) {
+            OCT_TRY(oct_adapter_set(a, t, "preset", oct_tree_text(t)));
+            OCT_TRY(oct_adapter_done(a, "preset", t, "preset"));
+        } else {
+            OCT_TRY(oct_adapter_left_out(a, t->key, "the target decides"));
+        }
+    }
+    return OCT_OK;
+}
+
+/* Scopes and so on that stand beside "compression" count for all algorithms. */
+static oct_status read_top(oct_adapter *a, const oct_tree *config)
+{
+    const oct_tree *device = oct_tree_get(config, "target_device");
+
+    OCT_TRY(
+        read_scopes(a, oct_tree_get(config, "ignored_scopes"), "ignored_scopes", "ignored_scope"));
+    OCT_TRY(read_scopes(a, oct_tree_get(config, "target_scopes"), "target_scopes", "only_scope"));
+    if (!oct_tree_is_null(device)) {
+        OCT_TRY(oct_adapter_set(a, device, "target_device", oct_tree_text(device)));
+        OCT_TRY(oct_adapter_done(a, "target_device", device, "target_device"));
+    }
+    if (oct_tree_get(config, "accuracy_aware_training"))
+        OCT_TRY(oct_adapter_left_out(a, "accuracy_aware_training", "not there yet"));
+    if (oct_tree_get(config, "input_info"))
+        OCT_TRY(oct_adapter_left_out(a, "input_info", "the network says its inputs itself"));
+    return OCT_OK;
+}
+
+oct_status oct_nncf_read(oct_adapter *a, const oct_tree *config)
+{
+    const oct_tree *all = oct_tree_get(config, "compression");
+    bool found = false;
+
+    for (const oct_tree *t = all->kind == OCT_TREE_LIST ? all->first : all; t;
+         t = all->kind == OCT_TREE_LIST ? t->next : NULL) {
+        const char *name = oct_tree_text(oct_tree_get(t, "algorithm"));
+        char what[128];
+
+        if (t->kind != OCT_TREE_MAP || !*name)
+            return oct_recipe_fail(a->r, a->source, t, "a compression wants an 'algorithm'");
+        if (!strcmp(name, "quantization")) {
+            if (found) return oct_recipe_fail(a->r, a->source, t, "'quantization' is there twice");
+            found = true;
+            OCT_TRY(read_quantization(a, t, config));
+            continue;
+        }
+        (void)snprintf(what, sizeof(what), "compression algorithm '%.80s'", name);
+        OCT_TRY(oct_adapter_left_out(a, what, "not there yet"));
+    }
+    if (!found)
+        return oct_recipe_fail(a->r, a->source, all,
+                               "no compression here is 'quantization'; others are not there yet");
+    return read_top(a, config);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the parts of a recipe share: a tree of text with positions, and the table of fields.
+ *
+ *   bytes ── yaml.c ──▶ tree ── fields.c (or foreign.c, then fields.c) ──▶ values ── print.c ──▶
+ * text
+ */
+#ifndef OCT_RECIPE_RECIPE_H
+#define OCT_RECIPE_RECIPE_H
+
+#include <octet/recipe.h>
+
+#include "base/mem.h"
+
+/* --- the tree (yaml.c) --- */
+
+typedef enum oct_tree_kind { OCT_TREE_SCALAR, OCT_TREE_LIST, OCT_TREE_MAP } oct_tree_kind;
+
+typedef struct oct_tree {
+    oct_tree_kind kind;
+    int line, column; /* from 1; 0: made by an adapter or typed */
+    const char *text; /* scalar */
+    bool is_plain;    /* scalar without quotes: may be a number, true, false or null */
+    const char *key;  /* of an entry of a map; NULL in lists */
+    int key_line, key_column;
+    struct oct_tree *first, *last, *next; /* entries; the next one of the same parent */
+    int n;
+} oct_tree;
+
+enum {
+    OCT_TREE_MAX_BYTES = 1 << 20,
+    OCT_TREE_MAX_DEPTH = 16,
+    OCT_TREE_MAX_KEYS = 256, /* of one map: bounds the search for keys given twice */
+};
+
+/* Reads YAML 1.2 or JSON; *out is NULL for an empty text. `name` is for errors. */
+oct_status oct_tree_read(oct_arena *a, const char *name, const void *data, size_t size,
+                         oct_tree **out);
+
+oct_tree *oct_tree_get(const oct_tree *map, const char *key); /* NULL: none, or no map */
+bool oct_tree_is_null(const oct_tree *t);                     /* also NULL */
+const char *oct_tree_text(const oct_tree *t);                 /* "" if it is no scalar */
+
+/* For adapters: makes nodes that look as if they stood at the place of `at`. */
+oct_tree *oct_tree_new(oct_arena *a, oct_tree_kind kind, const oct_tree *at);
+oct_tree *oct_tree_scalar(oct_arena *a, const oct_tree *at, const char *text);
+void oct_tree_add(oct_tree *parent, const char *key, oct_tree *child);
+
+/* --- fields --- */
+
+typedef enum oct_field_kind {
+    OCT_FIELD_TEXT,
+    OCT_FIELD_CHOICE,     /* one of the words of metavar */
+    OCT_FIELD_INT,        /* int32_t */
+    OCT_FIELD_SEED,       /* uint64_t */
+    OCT_FIELD_REAL,       /* double */
+    OCT_FIELD_SWITCH,     /* int32_t 0 or 1 */
+    OCT_FIELD_SWITCH_OFF, /* int32_t that is 1 where the word is false */
+    OCT_FIELD_TRISTATE,   /* int32_t: 1 for true, -1 for false, 0 not set */
+    OCT_FIELD_FAST_BIAS,  /* true or false in NNCF's words: sets OCT_RECIPE_BIAS_CORRECTION */
+    OCT_FIELD_NAMES,      /* one word, or a list that becomes words with commas */
+    OCT_FIELD_PREPROCESS, /* words, or a map that becomes words */
+    OCT_FIELD_LIST,       /* from here on: an array and behind it an int32_t */
+    OCT_FIELD_SUBGRAPHS,
+    OCT_FIELD_OVERRIDES,
+} oct_field_kind;
+
+typedef struct oct_field {
+    const char *path, *option;
+    oct_field_kind kind;
+    size_t offset; /* in the struct the table is for */
+    const char *metavar;
+    double min, max; /* of numbers */
+    const char *def, *help;
+} oct_field;
+
+enum {
+#define OCT_FIELD(sym, ...) OCT_RECIPE_##sym,
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    OCT_RECIPE_N_FIELDS
+};
+
+extern const oct_field oct_recipe_fields[OCT_RECIPE_N_FIELDS];
+extern const oct_field oct_override_fields[]; /* of oct_quant_override; ends with a NULL path */
+
+/* Who set a field. */
+typedef enum oct_origin { OCT_ORIGIN_NONE, OCT_ORIGIN_FILE, OCT_ORIGIN_WORD } oct_origin;
+
+typedef struct oct_recipe_values {
+    oct_recipe_job job;
+    const char *images, *data_file, *annotations, *eval_images;
+    oct_dataset_options data;
+    oct_quantize_options quantize;
+} oct_recipe_values;
+
+struct oct_recipe {
+    oct_ctx *ctx;
+    oct_arena *arena; /* of all strings and arrays */
+    oct_recipe_values values;
+    oct_origin origin[OCT_RECIPE_N_FIELDS];
+    const char **notes;
+    size_t n_notes, cap_notes;
+};
+
+/* Where a value comes from, for errors: a place of a file, or an option. */
+typedef struct oct_recipe_source {
+    const char *name; /* the file, or the option without dashes */
+    bool is_option;
+} oct_recipe_source;
+
+/* "FILE:LINE:COLUMN: why" or "option --NAME: why". */
+oct_status oct_recipe_fail(oct_recipe *r, const oct_recipe_source *s, const oct_tree *at,
+                           const char *fmt, ...) OCT_PRINTF(4, 5);
+
+/* Applies a whole tree. Maps of the table's groups are walked by path. */
+oct_status oct_recipe_apply(oct_recipe *r, const oct_recipe_source *s, const oct_tree *map);
+
+/* Applies one value to a field. */
+oct_status oct_recipe_apply_field(oct_recipe *r, const oct_recipe_source *s, int field,
+                                  const oct_tree *value);
+
+/* One scalar, list, .. into `base` + f->offset (value.c). */
+oct_status oct_value_read(oct_recipe *r, const oct_recipe_source *s, const oct_field *f, void *base,
+                          const oct_tree *t);
+
+/* "; did you mean 'x'?" for the nearest of names[0..n), or "" (fields.c). */
+typedef struct oct_hint {
+    const char *want, *best;
+    int distance;
+    char text[160];
+} oct_hint;
+
+void oct_hint_init(oct_hint *h, const char *want);
+void oct_hint_try(oct_hint *h, const char *name, size_t len);
+const char *oct_hint_text(oct_hint *h);
+
+/* --- foreign files (foreign.c, nncf.c, supergradients.c) --- */
+
+/* Is this another tool's file? Then *out is the same in octet's words, and notes were made. */
+oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct_tree *map,
+                            oct_tree **out);
+oct_status oct_recipe_add_note(oct_recipe *r, const char *fmt, ...) OCT_PRINTF(2, 3);
+
+/* Pictures of a batch, where a file counts in batches and does not say how large they are. */
+enum { OCT_ADAPTER_BATCH = 16 };
+
+/* What an adapter works on: sets fields by path in `out`, and tells what it did. */
+typedef struct oct_adapter {
+    oct_recipe *r;
+    const oct_recipe_source *source;
+    oct_tree *out;
+} oct_adapter;
+
+/* Puts a scalar or an entry of a list (for `.names`, `.patterns`) at "group.key". */
+oct_status oct_adapter_set(oct_adapter *a, const oct_tree *at, const char *path, const char *text);
+oct_status oct_adapter_append(oct_adapter *a, const oct_tree *at, const char *path,
+                              const char *text);
+/* A name as other tools write it: module path, NNCF scope, "{re}" or bare regex, into a scope. */
+oct_status oct_adapter_scope(oct_adapter *a, const oct_tree *at, const char *scope,
+                             const char *text);
+/* Adds {pattern: '.*', key: value} to the overrides. */
+oct_status oct_adapter_override(oct_adapter *a, const oct_tree *at, const char *key,
+                                const char *value);
+oct_status oct_adapter_done(oct_adapter *a, const char *what, const oct_tree *value,
+                            const char *meaning);
+oct_status oct_adapter_left_out(oct_adapter *a, const char *what, const char *why);
+
+oct_status oct_nncf_read(oct_adapter *a, const oct_tree *config);
+oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *params);
+
+#endif

@@ -89,6 +89,73 @@ static inline void output(fixture *f, oct_value *v)
     assert_ok(f->ctx, oct_graph_add_output(f->g, v));
 }
 
+/* A convolution of quantized weights (and an int32 bias at the scale of its sums). */
+typedef struct qconv_case {
+    conv_case c;
+    float x_scale; /* of its input, for the bias; 0: a bias in float */
+    oct_dtype w_type;
+    int32_t w_zero;
+    const float *factor; /* [c_in] on the weights; NULL: none */
+} qconv_case;
+
+static inline oct_value *qweights(fixture *f, const qconv_case *q, int rank, float *scale)
+{
+    int64_t dims[OCT_MAX_RANK] = {q->c.c_out, q->c.c_in / q->c.group};
+    int32_t zero[256];
+    oct_value *w;
+
+    for (int i = 2; i < rank; i++)
+        dims[i] = q->c.kernel;
+    for (int64_t o = 0; o < q->c.c_out; o++) {
+        scale[o] = 0.001f + 0.0001f * (float)(o % 7);
+        zero[o] = q->w_zero;
+    }
+    w = codes(f, q->w_type, rank, dims, 11);
+    w = dequantize(f, w, scale, q->w_zero ? zero : NULL, q->c.c_out, 0);
+    if (q->factor) {
+        int64_t ones[OCT_MAX_RANK] = {1, q->c.c_in, 1, 1, 1, 1, 1, 1};
+
+        w = emit(f, &oct_op_mul, w, constant_f32(f, rank, ones, q->factor));
+    }
+    return w;
+}
+
+static inline oct_value *qconv(fixture *f, oct_value *x, const qconv_case *q)
+{
+    const int n = x->type.rank - 2;
+    int64_t stride[3], dilation[3], pads[6];
+    float scale[256], bias_f32[256];
+    int32_t bias[256];
+    oct_value *w = qweights(f, q, x->type.rank, scale), *b;
+    oct_node *node_;
+
+    for (int64_t o = 0; o < q->c.c_out; o++) {
+        bias[o] = (int32_t)(o * 37 % 500) - 250;
+        bias_f32[o] = (float)bias[o] * 0.001f;
+        scale[o] *= q->x_scale;
+    }
+    b = q->x_scale == 0 ? constant_f32(f, 1, &q->c.c_out, bias_f32)
+                        : dequantize(f, constant_int(f, OCT_DTYPE_I32, 1, &q->c.c_out, bias), scale,
+                                     NULL, q->c.c_out, 0);
+    for (int i = 0; i < n; i++) {
+        stride[i] = q->c.stride;
+        dilation[i] = q->c.dilation;
+        pads[i] = pads[n + i] = q->c.pad;
+    }
+    node_ = node(f, &oct_op_conv, x, w, b);
+    assert_ok(f->ctx, oct_node_set_ints(node_, "strides", stride, n));
+    assert_ok(f->ctx, oct_node_set_ints(node_, "dilations", dilation, n));
+    assert_ok(f->ctx, oct_node_set_ints(node_, "pads", pads, 2 * n));
+    assert_ok(f->ctx, oct_node_set_int(node_, "group", q->c.group));
+    return infer(f, node_);
+}
+
+/* Per tensor, unsigned, the middle code for zero. */
+static inline oct_value *qdq_u8(fixture *f, oct_value *x, float scale)
+{
+    return qdq(f, x, OCT_DTYPE_U8, &scale, &(int32_t){128}, 1, 1);
+}
+
 /* At most one step apart, and in less than `share` of all elements. */
 static inline void assert_steps(const oct_tensor *a, const oct_tensor *b, float step, double share)
 {

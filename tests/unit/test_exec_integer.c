@@ -145,6 +145,362 @@ static void bad_scales_are_named(void **state)
     }
 }
 
+/* --- in integers --- */
+
+/* How many steps are done by kernels whose name begins so. */
+static int count_kernels(fixture *f, const oct_plan_options *o, const char *kernel)
+{
+    oct_plan *p = NULL;
+    int n = 0;
+
+    assert_ok(f->ctx, oct_plan_new(f->g, o, &p));
+    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
+        oct_step_info info = {.struct_size = sizeof(info)};
+
+        oct_plan_step(p, i, &info);
+        n += strncmp(info.kernel, kernel, strlen(kernel)) == 0;
+    }
+    oct_plan_free(p);
+    return n;
+}
+
+/* The integer plan's outputs against plain evaluation and simulation, in steps of `step`. */
+static void assert_codes(fixture *f, float step)
+{
+    oct_plan_options o[3];
+    oct_tensor *out[3][4] = {{NULL}};
+
+    for (int i = 0; i < 3; i++) {
+        oct_plan_options_init(&o[i]);
+        o[i].plain = i == 1;
+        o[i].simulate = i == 2;
+        run_graph(f, &o[i], out[i]);
+    }
+    for (int32_t k = 0; k < f->g->n_outputs; k++) {
+        assert_steps(out[0][k], out[1][k], step, 0.001);
+        assert_steps(out[0][k], out[2][k], step, 0.001);
+        for (int i = 0; i < 3; i++)
+            oct_tensor_unref(out[i][k]);
+    }
+}
+
+static void assert_integer(fixture *f, const char *kernel, int n, float step)
+{
+    assert_int_equal(count_kernels(f, NULL, kernel), n);
+    assert_codes(f, step);
+}
+
+static const struct {
+    const char *name;
+    conv_case c;
+} convs[] = {
+    {"3x3", {16, 24, 3, 1, 1, 1, 1}},        {"1x1", {40, 33, 1, 1, 1, 0, 1}},
+    {"stride 2", {3, 16, 3, 2, 1, 1, 1}},    {"dilated", {16, 16, 3, 1, 2, 2, 1}},
+    {"depthwise", {24, 24, 3, 1, 1, 1, 24}}, {"depthwise 5x5", {20, 20, 5, 2, 1, 2, 20}},
+    {"grouped", {16, 24, 3, 1, 1, 1, 4}},    {"several for each", {8, 16, 3, 1, 1, 1, 8}},
+};
+
+static void convolutions(void **state)
+{
+    for (size_t i = 0; i < sizeof(convs) / sizeof(*convs); i++) {
+        const conv_case *c = &convs[i].c;
+        fixture *f = *state;
+        oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){2, c->c_in, 19, 17});
+        const qconv_case q = {*c, 0.016f, OCT_DTYPE_I8, 0, NULL};
+
+        output(f, qdq_u8(f, qconv(f, qdq_u8(f, x, 0.016f), &q), 0.05f));
+        assert_integer(f,
+                       c->group == c->c_in && c->c_in == c->c_out ? "int8 depthwise" : "int8 conv",
+                       1, 0.05f);
+        assert_int_equal(count_steps(f, NULL, "Conv"), 1);
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void lines_are_convolved(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){2, 16, 200});
+    const qconv_case q = {{16, 24, 3, 1, 1, 1, 1}, 0.016f, OCT_DTYPE_I8, 0, NULL};
+
+    output(f, qdq_u8(f, qconv(f, qdq_u8(f, x, 0.016f), &q), 0.05f));
+    assert_integer(f, "int8 conv", 1, 0.05f);
+}
+
+/* Activation, sum with what skipped, activation: one step, with codes only at its ends. */
+static void activations_and_sums_are_fused(void **state)
+{
+    static const oct_op *const acts[] = {&oct_op_relu, &oct_op_swish, &oct_op_hard_swish,
+                                         &oct_op_sigmoid};
+
+    for (int i = 0; i < 4; i++) {
+        fixture *f = *state;
+        oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 24, 24, 24});
+        const qconv_case q = {
+            {24, 24, 3, 1, 1, 1, 1}, i % 2 ? 0.0f : 0.016f, OCT_DTYPE_I8, 0, NULL};
+        oct_value *in = qdq_u8(f, x, 0.016f), *y;
+
+        y = emit(f, acts[i], qconv(f, in, &q), NULL);
+        y = emit(f, &oct_op_add, y, in);
+        if (i == 0) y = emit(f, &oct_op_relu, y, NULL);
+        output(f, qdq_u8(f, y, 0.04f));
+        assert_integer(f, "int8 conv", 1, 0.04f);
+        assert_int_equal(count_steps(f, NULL, "Add"), 0);
+        teardown(state);
+        setup(state);
+    }
+}
+
+static void signed_codes_and_odd_weights(void **state)
+{
+    static const struct {
+        oct_dtype x, w;
+        int32_t w_zero;
+    } cases[] = {{OCT_DTYPE_I8, OCT_DTYPE_I8, 0},
+                 {OCT_DTYPE_U8, OCT_DTYPE_U8, 128},
+                 {OCT_DTYPE_I8, OCT_DTYPE_U8, 100},
+                 {OCT_DTYPE_U8, OCT_DTYPE_I8, -20},
+                 {OCT_DTYPE_U8, OCT_DTYPE_I4, 0}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        fixture *f = *state;
+        oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 16, 20, 20});
+        const qconv_case q = {{16, 24, 3, 1, 1, 1, 1}, 0.016f, cases[i].w, cases[i].w_zero, NULL};
+        const int32_t zero = cases[i].x == OCT_DTYPE_I8 ? -3 : 125;
+
+        x = qdq(f, x, cases[i].x, &(float){0.016f}, &zero, 1, 1);
+        output(f, qdq(f, qconv(f, x, &q), cases[i].x, &(float){0.05f}, &zero, 1, 1));
+        assert_integer(f, "int8 conv", 1, 0.05f);
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* --- a scale for each channel --- */
+
+enum { C = 24 };
+
+static void channel_scales(float *scale, int32_t *zero, float *factor, int first)
+{
+    float top = 0;
+
+    for (int i = 0; i < C; i++) {
+        scale[i] = 0.0091373f + 0.00071717f * (float)((i + first) % 11);
+        zero[i] = 90 + (i + first) % 60;
+        top = fmaxf(top, scale[i]);
+    }
+    for (int i = 0; i < C; i++)
+        factor[i] = top / scale[i];
+}
+
+static void channels_have_scales(void **state)
+{
+    fixture *f = *state;
+    float scale[C], factor[C];
+    int32_t zero[C];
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, C, 16, 16}), *y;
+    const qconv_case depthwise = {{C, C, 3, 1, 1, 1, C}, 0, OCT_DTYPE_I8, 0, NULL};
+    const qconv_case dense = {{C, 32, 3, 1, 1, 1, 1}, 0, OCT_DTYPE_I8, 0, factor};
+
+    channel_scales(scale, zero, factor, 0);
+    x = qdq(f, x, OCT_DTYPE_U8, scale, zero, C, 1);
+    y = emit(f, &oct_op_swish, qconv(f, x, &depthwise), NULL);
+    y = qdq(f, y, OCT_DTYPE_U8, scale, zero, C, 1);
+    output(f, qdq_u8(f, emit(f, &oct_op_add, x, y), 0.0403317f));
+    output(f, qdq_u8(f, qconv(f, y, &dense), 0.0403317f));
+    assert_int_equal(count_kernels(f, NULL, "int8 depthwise"), 1);
+    assert_int_equal(count_kernels(f, NULL, "int8 conv"), 1);
+    assert_integer(f, "int8 binary", 1, 0.0403317f);
+}
+
+/* Scales that a dense convolution cannot fold: float, and right. */
+static void scales_that_do_not_fold(void **state)
+{
+    fixture *f = *state;
+    float scale[C], factor[C];
+    int32_t zero[C];
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, C, 16, 16});
+    const qconv_case dense = {{C, 32, 3, 1, 1, 1, 1}, 0, OCT_DTYPE_I8, 0, NULL};
+
+    channel_scales(scale, zero, factor, 0);
+    x = qdq(f, x, OCT_DTYPE_U8, scale, zero, C, 1);
+    output(f, qdq_u8(f, qconv(f, x, &dense), 0.04f));
+    assert_integer(f, "int8 conv", 0, 0.04f);
+}
+
+static oct_value *reshape(fixture *f, oct_value *x, const int64_t *dims, int64_t n)
+{
+    return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, n));
+}
+
+static oct_value *shuffle(fixture *f, oct_value *x)
+{
+    const int64_t *d = x->type.dim;
+    oct_node *t;
+
+    t = node(f, &oct_op_transpose, reshape(f, x, (int64_t[]){d[0], 2, d[1] / 2, d[2], d[3]}, 5),
+             NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_ints(t, "perm", (int64_t[]){0, 2, 1, 3, 4}, 5));
+    return reshape(f, infer(f, t), (int64_t[]){d[0], d[1], d[2], d[3]}, 4);
+}
+
+static oct_value *max_pool(fixture *f, oct_value *x)
+{
+    oct_node *n = node(f, &oct_op_max_pool, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){3, 3}, 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){1, 1, 1, 1}, 4));
+    return infer(f, n);
+}
+
+/* Each channel's scale goes with it through everything that moves data; nothing is copied. */
+static void scales_move_with_their_channels(void **state)
+{
+    fixture *f = *state;
+    float scale[2][C], factor[2][C], all[2 * C];
+    int32_t zero[2][C];
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, C, 12, 12}), *part[2];
+    const qconv_case q = {{C, C, 3, 1, 1, 1, C}, 0, OCT_DTYPE_I8, 0, NULL};
+    const qconv_case dense = {{2 * C, 32, 1, 1, 1, 0, 1}, 0, OCT_DTYPE_I8, 0, all};
+    float top = 0;
+
+    for (int i = 0; i < 2; i++) {
+        channel_scales(scale[i], zero[i], factor[i], 5 * i);
+        part[i] = qdq(f, x, OCT_DTYPE_U8, scale[i], zero[i], C, 1);
+        part[i] = qdq(f, qconv(f, part[i], &q), OCT_DTYPE_U8, scale[i], zero[i], C, 1);
+        for (int c = 0; c < C; c++)
+            top = fmaxf(top, scale[i][c]);
+    }
+    for (int c = 0; c < 2 * C; c++) /* as the shuffle leaves them */
+        all[c] = top / scale[c % 2][c / 2];
+    x = max_pool(f, shuffle(f, concat(f, part, 2, 1)));
+    output(f, qdq_u8(f, qconv(f, x, &dense), 0.05f));
+    assert_int_equal(count_steps(f, NULL, "Concat"), 0);
+    assert_int_equal(count_steps(f, NULL, "DequantizeLinear"), 1);
+    assert_int_equal(count_kernels(f, NULL, "int8 pool"), 1);
+    assert_integer(f, "int8 conv", 1, 0.05f);
+}
+
+/* --- other kernels --- */
+
+static void arithmetic(void **state)
+{
+    static const oct_op *const ops[] = {&oct_op_add, &oct_op_sub, &oct_op_mul};
+    static const int64_t shapes[][4] = {{2, 24, 9, 9}, {2, 24, 1, 1}, {2, 1, 9, 9}, {1, 24, 1, 1}};
+
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++) {
+            fixture *f = *state;
+            oct_value *a = graph_input(f, "a", OCT_DTYPE_F32, 4, shapes[0]);
+            oct_value *b = graph_input(f, "b", OCT_DTYPE_F32, 4, shapes[k]);
+            const bool swap = k == 1 && i != 1;
+
+            a = qdq_u8(f, a, 0.0161803f); /* so that sums hardly ever lie between two codes */
+            b = qdq_u8(f, b, 0.0131459f);
+            output(f, qdq_u8(f, emit(f, ops[i], swap ? b : a, swap ? a : b), 0.0314159f));
+            assert_integer(f, "int8 binary", 1, 0.0314159f);
+            teardown(state);
+            setup(state);
+        }
+}
+
+/* x * 0.5 + 1, Sigmoid, one behind the other: a single table; and one that gives floats. */
+static void functions_are_tables(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 24, 16, 16}), *y;
+
+    x = qdq_u8(f, x, 0.016f);
+    y = emit(f, &oct_op_mul, x, oct_scalar(&f->b, 0.5f));
+    y = emit(f, &oct_op_add, y, oct_scalar(&f->b, 1.0f));
+    output(f, qdq_u8(f, emit(f, &oct_op_sigmoid, y, NULL), 0.01f));
+    output(f, emit(f, &oct_op_tanh, x, NULL));
+    assert_int_equal(count_steps(f, NULL, "Add"), 0);
+    assert_integer(f, "int8 table", 2, 0.01f);
+}
+
+static void averages(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){2, 24, 16, 16});
+    oct_node *n;
+
+    x = qdq_u8(f, x, 0.016f);
+    output(f, qdq_u8(f, emit(f, &oct_op_global_average_pool, x, NULL), 0.003f));
+    n = node(f, &oct_op_average_pool, x, NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){3, 3}, 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){1, 1, 1, 1}, 4));
+    output(f, qdq_u8(f, infer(f, n), 0.003f));
+    assert_int_equal(count_kernels(f, NULL, "int8 pool"), 2);
+}
+
+static void products_of_matrices(void **state)
+{
+    for (int i = 0; i < 2; i++) {
+        fixture *f = *state;
+        const int64_t n = 40;
+        float scale[40];
+        oct_value *x, *w, *y;
+        oct_node *gemm;
+
+        for (int k = 0; k < n; k++)
+            scale[k] = 0.001f + 0.0001f * (float)(k % 5);
+        if (i == 0) {
+            x = qdq_u8(f, graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){2, 50, 33}), 0.016f);
+            w = codes(f, OCT_DTYPE_I8, 2, (int64_t[]){33, n}, 3);
+            y = emit(f, &oct_op_mat_mul, x, dequantize(f, w, scale, NULL, n, 1));
+        } else {
+            x = qdq_u8(f, graph_input(f, "x", OCT_DTYPE_F32, 2, (int64_t[]){100, 33}), 0.016f);
+            w = codes(f, OCT_DTYPE_I8, 2, (int64_t[]){n, 33}, 3);
+            gemm = node(f, &oct_op_gemm, x, dequantize(f, w, scale, NULL, n, 0),
+                        constant_f32(f, 1, &n, scale));
+            assert_ok(f->ctx, oct_node_set_int(gemm, "transB", 1));
+            y = infer(f, gemm);
+        }
+        output(f, qdq_u8(f, emit(f, &oct_op_relu, y, NULL), 0.02f));
+        assert_integer(f, "int8 matmul", 1, 0.02f);
+        teardown(state);
+        setup(state);
+    }
+}
+
+/* int16 codes have no integer kernel: float, with the same result. */
+static void wide_codes_stay_float(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 16, 20, 20});
+    const qconv_case q = {{16, 24, 3, 1, 1, 1, 1}, 0, OCT_DTYPE_I8, 0, NULL};
+
+    x = qdq(f, x, OCT_DTYPE_I16, &(float){1e-4f}, &(int32_t){0}, 1, 1);
+    output(f, qdq(f, qconv(f, x, &q), OCT_DTYPE_I16, &(float){1e-3f}, &(int32_t){0}, 1, 1));
+    assert_int_equal(count_kernels(f, NULL, "int8 conv"), 0);
+}
+
+/* The same bytes for any number of threads, and for every run. */
+static void threads_change_nothing(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 16, 40, 40});
+    const qconv_case q = {{16, 48, 3, 1, 1, 1, 1}, 0.016f, OCT_DTYPE_I8, 0, NULL};
+    oct_tensor *want[1] = {NULL};
+
+    x = emit(f, &oct_op_swish, qconv(f, qdq_u8(f, x, 0.016f), &q), NULL);
+    output(f, qdq_u8(f, x, 0.05f));
+    run_graph(f, NULL, want);
+    for (int i = 1; i < 4; i++) {
+        oct_plan_options o;
+        oct_tensor *got[1] = {NULL};
+
+        oct_plan_options_init(&o);
+        o.n_threads = i;
+        run_graph(f, &o, got);
+        assert_memory_equal(got[0]->data, want[0]->data, want[0]->size);
+        oct_tensor_unref(got[0]);
+    }
+    oct_tensor_unref(want[0]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +509,19 @@ int main(void)
         cmocka_unit_test_setup_teardown(simulation_leaves_convolutions_fused, setup, teardown),
         cmocka_unit_test_setup_teardown(simulation_folds_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_scales_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(convolutions, setup, teardown),
+        cmocka_unit_test_setup_teardown(lines_are_convolved, setup, teardown),
+        cmocka_unit_test_setup_teardown(activations_and_sums_are_fused, setup, teardown),
+        cmocka_unit_test_setup_teardown(signed_codes_and_odd_weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(channels_have_scales, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_that_do_not_fold, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_move_with_their_channels, setup, teardown),
+        cmocka_unit_test_setup_teardown(arithmetic, setup, teardown),
+        cmocka_unit_test_setup_teardown(functions_are_tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(averages, setup, teardown),
+        cmocka_unit_test_setup_teardown(products_of_matrices, setup, teardown),
+        cmocka_unit_test_setup_teardown(wide_codes_stay_float, setup, teardown),
+        cmocka_unit_test_setup_teardown(threads_change_nothing, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of targets: one row for each runtime. */
+#include "quant/target.h"
+
+#include <string.h>
+
+// clang-format off
+#define U8_ASYMMETRIC {.bits = 8, .axis = OCT_QSPEC_PER_TENSOR}
+#define S8_SYMMETRIC  {.bits = 8, .is_signed = true, .is_symmetric = true, .axis = OCT_QSPEC_PER_TENSOR}
+#define S8_CHANNELS   {.bits = 8, .is_signed = true, .is_symmetric = true, .is_narrow = true, .axis = 0}
+#define S8_POW2(axis_) {.bits = 8, .is_signed = true, .is_symmetric = true, .is_pow2 = true, .axis = (axis_)}
+#define I32_BIAS      {.bits = 32, .is_signed = true, .is_symmetric = true, .axis = 0}
+// clang-format on
+
+/*
+ * octet: everything whose result is a function of a few codes. Not Div, whose result is unbounded
+ * where a rounded divisor comes near zero; not Softmax and the normalisations, which cost little
+ * and whose inputs (logits, sums) need more than 8 bits: NNCF leaves them in float for the same
+ * reason. Max and Min would be cheap, but nobody fuses them, so their operands would be rounded for
+ * nothing.
+ */
+static const char *const octet_ops[] = {
+    "Conv",        "ConvTranspose",
+    "Gemm",        "MatMul",
+    "Add",         "Sub",
+    "Mul",         "Sum",
+    "Relu",        "Clip",
+    "LeakyRelu",   "PRelu",
+    "Sigmoid",     "HardSigmoid",
+    "HardSwish",   "Tanh",
+    "Gelu",        "Swish",
+    "Mish",        "Elu",
+    "AveragePool", "GlobalAveragePool",
+    "ReduceMean",  "Resize",
+    "Upsample",    NULL,
+};
+
+/* What ONNX Runtime's CPU kernels take as one unit with Q and DQ around. ConvTranspose, HardSwish,
+ * linear Resize and Sub have no integer kernel there. */
+static const char *const ort_ops[] = {
+    "Conv",      "Gemm",        "MatMul",
+    "Add",       "Mul",         "Sigmoid",
+    "LeakyRelu", "AveragePool", "GlobalAveragePool",
+    NULL,
+};
+
+/* NNCF's quantizable operators as far as OpenVINO's low-precision passes make use of them. */
+static const char *const openvino_ops[] = {
+    "Conv",        "ConvTranspose",
+    "Gemm",        "MatMul",
+    "Add",         "Sub",
+    "Mul",         "Sum",
+    "AveragePool", "GlobalAveragePool",
+    "ReduceMean",  "PRelu",
+    "Clip",        "Relu",
+    "Resize",      "Upsample",
+    NULL,
+};
+
+static const char *const tensorrt_ops[] = {"Conv", "ConvTranspose", "Gemm", "MatMul", NULL};
+
+static const char *const npu_ops[] = {
+    "Conv",
+    "ConvTranspose",
+    "Gemm",
+    "MatMul",
+    "Add",
+    "Sub",
+    "Mul",
+    "Sum",
+    "Relu",
+    "Clip",
+    "LeakyRelu",
+    "PRelu",
+    "Sigmoid",
+    "HardSigmoid",
+    "HardSwish",
+    "AveragePool",
+    "ReduceMean",
+    "Resize",
+    "GlobalAveragePool",
+    "Upsample",
+    NULL,
+};
+
+/* Biases of NPUs have a power of two of their own and 8 bits by default (Quark's XINT8), 16 as an
+ * option. 8 bits cost more accuracy than everything else of the row, so it is 16 here. */
+#define POW2_BIAS                                                                                  \
+    {                                                                                              \
+        .bits = 16, .is_signed = true, .is_symmetric = true, .is_pow2 = true,                      \
+        .axis = OCT_QSPEC_PER_TENSOR                                                               \
+    }
+
+static const oct_target table[] = {
+    {
+        .name = "octet",
+        .help = "octet's own runtime: activations per channel in front of depthwise convolutions",
+        .best_for = "octet's own runtime",
+        .act = U8_ASYMMETRIC,
+        .weight = S8_CHANNELS,
+        .bias_spec = I32_BIAS,
+        .bias = OCT_BIAS_I32,
+        .concat = OCT_CONCAT_KEEP,
+        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_FUSES_ACTIVATION |
+                 OCT_TARGET_FUSES_RESIDUAL,
+        .ops = octet_ops,
+        .act_ranges = "mse",
+        .channel_ranges = "minmax",
+        .weight_ranges = "max",
+        .opset = 13,
+    },
+    {
+        .name = "ort",
+        .help = "ONNX Runtime on CPUs: one scale for each activation, a pair behind each layer",
+        .best_for = "ONNX Runtime on CPUs",
+        .act = U8_ASYMMETRIC,
+        .weight = S8_CHANNELS,
+        .bias_spec = I32_BIAS,
+        .bias = OCT_BIAS_I32,
+        .concat = OCT_CONCAT_REQUANTIZE,
+        .flags = OCT_TARGET_QDQ_BEHIND_MOVES | OCT_TARGET_MAY_PREACT | OCT_TARGET_CONST_OPERANDS,
+        .ops = ort_ops,
+        .act_ranges = "mse",
+        .channel_ranges = "minmax",
+        .weight_ranges = "max",
+        .opset = 13,
+    },
+    {
+        .name = "openvino",
+        .help = "OpenVINO: float biases, one scale for all operands of a Concat",
+        .best_for = "OpenVINO",
+        .act = U8_ASYMMETRIC,
+        .weight = S8_CHANNELS,
+        .bias_spec = I32_BIAS,
+        .bias = OCT_BIAS_FLOAT,
+        .concat = OCT_CONCAT_SHARE,
+        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_FUSES_ACTIVATION,
+        .ops = openvino_ops,
+        .act_ranges = "mse",
+        .channel_ranges = "minmax",
+        .weight_ranges = "max",
+        .opset = 13,
+    },
+    {
+        .name = "tensorrt",
+        .help = "TensorRT: symmetric s8 where layers with weights read, float biases",
+        .best_for = "TensorRT",
+        .act = S8_SYMMETRIC,
+        .weight = S8_CHANNELS,
+        .bias_spec = I32_BIAS,
+        .bias = OCT_BIAS_FLOAT,
+        .concat = OCT_CONCAT_SHARE,
+        .flags = OCT_TARGET_INPUTS_ONLY | OCT_TARGET_SKIP_BRANCH | OCT_TARGET_FUSES_ACTIVATION,
+        .ops = tensorrt_ops,
+        .act_ranges = "mse",
+        .channel_ranges = "minmax",
+        .weight_ranges = "max",
+        .opset = 13,
+    },
+    {
+        .name = "npu-pow2",
+        .help = "NPUs that shift instead of multiply: one power of two for each tensor",
+        .best_for = "NPUs with power-of-two scales",
+        .act = S8_POW2(OCT_QSPEC_PER_TENSOR),
+        .weight = S8_POW2(OCT_QSPEC_PER_TENSOR),
+        .bias_spec = POW2_BIAS,
+        .bias = OCT_BIAS_POW2,
+        .concat = OCT_CONCAT_SHARE,
+        .flags = OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_POW2_LIMITS,
+        .ops = npu_ops,
+        .act_ranges = "mse",
+        .channel_ranges = "mse",
+        .weight_ranges = "mse",
+        .opset = 13,
+    },
+    {
+        .name = "npu-pow2-pc",
+        .help = "the same with an exponent for each channel, of weights and in front of depthwise",
+        .best_for = "NPUs with power-of-two scales for each channel",
+        .act = S8_POW2(OCT_QSPEC_PER_TENSOR),
+        .weight = S8_POW2(0),
+        .bias_spec = POW2_BIAS,
+        .bias = OCT_BIAS_POW2,
+        .concat = OCT_CONCAT_KEEP,
+        .flags =
+            OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_POW2_LIMITS | OCT_TARGET_CHANNELS_AT_DEPTHWISE,
+        .ops = npu_ops,
+        .act_ranges = "mse",
+        .channel_ranges = "mse",
+        .weight_ranges = "mse",
+        .opset = 13,
+    },
+};
+
+const oct_target *oct_target_at(int i)
+{
+    return i >= 0 && (size_t)i < OCT_COUNT(table) ? &table[i] : NULL;
+}
+
+oct_status oct_target_find(oct_ctx *ctx, const char *name, const oct_target **out)
+{
+    const char *nearest = NULL;
+    int best = 4;
+
+    if (!name) name = table[0].name;
+    for (size_t i = 0; i < OCT_COUNT(table); i++) {
+        const int d = oct_edit_distance(name, table[i].name, best);
+
+        if (strcmp(name, table[i].name) == 0) {
+            *out = &table[i];
+            return OCT_OK;
+        }
+        if (d >= best) continue;
+        best = d;
+        nearest = table[i].name;
+    }
+    if (nearest)
+        return oct_fail(ctx, OCT_ERR_ARG, "there is no target '%.60s'; did you mean '%s'?", name,
+                        nearest);
+    return oct_fail(ctx, OCT_ERR_ARG,
+                    "there is no target '%.60s'; there are: octet, ort, openvino, tensorrt, "
+                    "npu-pow2, npu-pow2-pc",
+                    name);
+}
+
+bool oct_target_computes(const oct_target *t, const oct_op *op)
+{
+    if (*oct_op_domain(op)) return false;
+    for (const char *const *p = t->ops; *p; p++)
+        if (strcmp(*p, op->name) == 0) return true;
+    return false;
+}

@@ -41,7 +41,7 @@ static oct_status ref(const oct_args *a)
     uint8_t zero;
 
     oct_dynamic_range(x->data, n, &scale, &zero);
-    if (y) oct_quantize(x->data, n, scale, zero, OCT_DTYPE_U8, y->data);
+    if (y) oct_quantize_codes(x->data, n, scale, zero, OCT_DTYPE_U8, y->data);
     if (y_scale) *(float *)y_scale->data = scale;
     if (y_zero) *(uint8_t *)y_zero->data = zero;
     return OCT_OK;

@@ -68,7 +68,7 @@ static oct_status ref_dynamic(const oct_args *a)
     codes.data = oct_args_scratch(a, (size_t)OCT_MAX(len, 1), 1);
     if (!a_zero || !codes.data) return OCT_ERR_MEMORY;
     oct_dynamic_range(x->data, len, &a_scale, &zero);
-    oct_quantize(x->data, len, a_scale, zero, OCT_DTYPE_U8, codes.data);
+    oct_quantize_codes(x->data, len, a_scale, zero, OCT_DTYPE_U8, codes.data);
     for (int64_t i = 0; i < p.m; i++)
         a_zero[i] = zero;
     OCT_TRY(oct_mm_integer_run(a, &codes, a_zero, b, b_zero, false, false, &p));

@@ -149,8 +149,9 @@ static void range(void *arg, int64_t begin, int64_t end)
             rest /= g->out[d];
         }
         v = average(j, o, i / j->out_size) * scale;
-        oct_quantize(&v, 1, oct_quant_scale(j->a, OCT_QY_SCALE), oct_quant_zero(j->a, OCT_QY_ZERO),
-                     y->type.dtype, (uint8_t *)y->data + i);
+        oct_quantize_codes(&v, 1, oct_quant_scale(j->a, OCT_QY_SCALE),
+                           oct_quant_zero(j->a, OCT_QY_ZERO), y->type.dtype,
+                           (uint8_t *)y->data + i);
     }
 }
 

@@ -110,8 +110,8 @@ static void softmax(const oct_args *a, const float *power, int64_t at, int64_t n
     for (int64_t i = 0; i < n; i++) {
         const float v = power[top - (x[i * step] ^ flip)] / sum;
 
-        oct_quantize(&v, 1, oct_quant_scale(a, OCT_QY_SCALE), oct_quant_zero(a, OCT_QY_ZERO), t,
-                     &y[i * step]);
+        oct_quantize_codes(&v, 1, oct_quant_scale(a, OCT_QY_SCALE), oct_quant_zero(a, OCT_QY_ZERO),
+                           t, &y[i * step]);
     }
 }
 

@@ -130,7 +130,7 @@ void oct_requantize(const int32_t *x, int64_t n, float scale, int32_t zero, oct_
     ALL_CODES((float)x[i] * scale)
 }
 
-void oct_quantize(const float *x, int64_t n, float scale, int32_t zero, oct_dtype t, void *y)
+void oct_quantize_codes(const float *x, int64_t n, float scale, int32_t zero, oct_dtype t, void *y)
 {
     int32_t low, high;
 
@@ -146,6 +146,6 @@ void oct_quant_table_init(oct_quant_table *t, oct_dtype in, float in_scale, int3
         const int code = in == OCT_DTYPE_I8 ? (int8_t)i : i;
         const float x = fn(p, (float)(code - in_zero) * in_scale);
 
-        oct_quantize(&x, 1, out_scale, out_zero, out, &t->code[i]);
+        oct_quantize_codes(&x, 1, out_scale, out_zero, out, &t->code[i]);
     }
 }

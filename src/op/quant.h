@@ -51,7 +51,7 @@ static inline int32_t oct_quant_code(float x, int32_t zero, int32_t low, int32_t
 
 /* n codes of 8 or 16 bits: y = code(x * scale) and y = code(x / scale). */
 void oct_requantize(const int32_t *x, int64_t n, float scale, int32_t zero, oct_dtype t, void *y);
-void oct_quantize(const float *x, int64_t n, float scale, int32_t zero, oct_dtype t, void *y);
+void oct_quantize_codes(const float *x, int64_t n, float scale, int32_t zero, oct_dtype t, void *y);
 
 /* What each of the 256 codes of one 8-bit type becomes in another, by a function of the value. */
 typedef struct oct_quant_table {

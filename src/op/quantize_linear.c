@@ -116,8 +116,8 @@ static void range(void *arg, int64_t begin, int64_t end)
 
         n = OCT_MIN(j->grid.inner - col, end - at);
         if (is_plain && !step) {
-            oct_quantize((const float *)j->x->data + at, n, j->scale[s], j->zero[s], t,
-                         (uint8_t *)j->y->data + at);
+            oct_quantize_codes((const float *)j->x->data + at, n, j->scale[s], j->zero[s], t,
+                               (uint8_t *)j->y->data + at);
         } else {
             n = OCT_MIN(n, PIECE);
             piece(j, at, n, s + col * step, step);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main job, from a float graph to a quantized one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <octet/quant.h>
+
+#include "base/machine.h"
+#include "pass/pass.h"
+#include "quant/calibrate.h"
+#include "quant/lower.h"
+#include "quant/noise.h"
+#include "quant/place.h"
+#include "quant/ppq.h"
+#include "quant/solve.h"
+
+/* Operators may be of this opset (LayerNormalization, HardSwish); every runtime reads it by now. */
+#define WORKING_OPSET 17
+
+#define NOISE_IMAGES 4 /* the order of the worst layers is the same with more */
+
+struct oct_quantized {
+    oct_ctx *ctx;
+    oct_arena *arena;
+    oct_quantize_options o;
+    oct_target target; /* the row, with the preset's changes */
+    oct_graph *g;      /* normalised float network */
+    oct_graph *bound;  /* the same with the shapes of the data */
+    oct_qmap *m;
+    oct_graph *qdq;
+    oct_quantize_summary summary;
+    oct_quantize_layer *layers;
+    int32_t n_layers;
+};
+
+void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size)
+{
+    const oct_quantize_options all = {
+        .struct_size = struct_size, .target = "octet", .tail = "auto", .percentile = 99.99};
+
+    memset(o, 0, struct_size);
+    memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
+}
+
+/* --- the network --- */
+
+/* The file that will be written may have operators up to this opset. */
+static oct_status raise_opset(oct_graph *g)
+{
+    for (int32_t i = 0; i < g->info.n_opsets; i++) {
+        oct_opset *s = &g->info.opsets[i];
+
+        if (!*s->domain || strcmp(s->domain, "ai.onnx") == 0)
+            s->version = OCT_MAX(s->version, (int64_t)WORKING_OPSET);
+    }
+    return OCT_OK;
+}
+
+static oct_status normalise(oct_quantized *q, const oct_graph *g)
+{
+    OCT_TRY(oct_graph_clone(g, &q->g));
+    OCT_TRY(raise_opset(q->g));
+    OCT_TRY(oct_pipeline_run(q->g, "simplify", NULL, NULL));
+    return oct_graph_infer(q->g);
+}
+
+/* --- settings --- */
+
+static oct_status choose_target(oct_quantized *q)
+{
+    static const char *const presets[] = {"performance", "mixed"};
+    const oct_target *row;
+
+    OCT_TRY(oct_target_find(q->ctx, q->o.target, &row));
+    q->target = *row;
+    if (!q->o.preset) return OCT_OK;
+    if (strcmp(q->o.preset, presets[0]) == 0)
+        q->target.act.is_symmetric = true;
+    else if (strcmp(q->o.preset, presets[1]) != 0)
+        return oct_fail(q->ctx, OCT_ERR_ARG, "there is no preset '%s'; there are: %s, %s",
+                        q->o.preset, presets[0], presets[1]);
+    return OCT_OK;
+}
+
+/* --- the job --- */
+
+static bool wants(const char *setting, const char *fallback, const char *word)
+{
+    return strcmp(setting ? setting : fallback, word) == 0;
+}
+
+static oct_status correct_bias(oct_quantized *q, const oct_calibration *c)
+{
+    if (wants(q->o.bias_correction, "fast", "none")) return OCT_OK;
+    if (wants(q->o.bias_correction, "fast", "fast")) return oct_correct_bias_fast(q->m, c);
+    return oct_fail(q->ctx, OCT_ERR_ARG, "there is no bias correction '%s'; there are: none, fast",
+                    q->o.bias_correction);
+}
+
+static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
+{
+    OCT_TRY(oct_solve_watch(q->m, &q->target, &q->o, c));
+    OCT_TRY(oct_calibrate(c, q->bound, f));
+    OCT_TRY(oct_solve_activations(q->m, c));
+    OCT_TRY(oct_solve_weights(q->m, &q->target, &q->o));
+    OCT_TRY(correct_bias(q, c));
+    q->summary.images = c->images;
+    q->summary.float_pass_seconds = c->seconds - c->hook_seconds;
+    return OCT_OK;
+}
+
+/* --- what came of it --- */
+
+static bool has_weights(const oct_node *n)
+{
+    oct_weight_axes ax;
+
+    return oct_weight_axes_of(n, &ax);
+}
+
+static bool is_quantized(const oct_qmap *m, const oct_node *n)
+{
+    const int32_t w = oct_qmap_at(m, n, 1);
+
+    return w >= 0 && m->points[w].state == OCT_QSTATE_ACTIVE && !m->float_reason[n->id];
+}
+
+static oct_status list_layers(oct_quantized *q)
+{
+    double macs = 0, macs_int = 0, weights = 0, weights_int = 0;
+
+    q->layers = oct_arena_array(q->arena, (size_t)q->bound->n_nodes + 1, sizeof(*q->layers));
+    if (!q->layers) return OCT_ERR_MEMORY;
+    for (const oct_node *n = q->bound->first; n; n = n->next) {
+        const bool integer = has_weights(n) && is_quantized(q->m, n);
+        const double k = n->op->macs ? (double)OCT_MAX(n->op->macs(n), (int64_t)0) : 0;
+        const char *why = q->m->float_reason[n->id];
+
+        macs += k;
+        macs_int += integer ? k : 0;
+        if (!has_weights(n)) continue;
+        weights += (double)oct_tensor_length(n->in[1]->data);
+        weights_int += integer ? (double)oct_tensor_length(n->in[1]->data) : 0;
+        q->summary.layers_total++;
+        q->summary.layers_quantized += integer;
+        q->layers[q->n_layers++] =
+            (oct_quantize_layer){.name = n->name,
+                                 .op = n->op->name,
+                                 .reason = integer ? NULL
+                                           : why   ? why
+                                                   : "nothing in front of it is in integers",
+                                 .noise = -1};
+    }
+    q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
+    q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
+    if (q->summary.layers_quantized == 0)
+        return oct_fail(q->ctx, OCT_ERR_ARG,
+                        "no layer of this network can be quantized: %d layers have weights%s%s",
+                        (int)q->summary.layers_total,
+                        q->n_layers ? "; the first stays float: " : "",
+                        q->n_layers ? q->layers[0].reason : "");
+    return OCT_OK;
+}
+
+/* Error at the output of each layer, with everything quantized. */
+static oct_status measure_layers(oct_quantized *q, oct_feed *f)
+{
+    oct_noise *noise = oct_arena_array(q->arena, (size_t)q->n_layers + 1, sizeof(*noise));
+    oct_graph *lowered = NULL;
+    int32_t k = 0;
+    oct_status st;
+
+    if (!noise) return OCT_ERR_MEMORY;
+    for (const oct_node *n = q->bound->first; n; n = n->next)
+        if (has_weights(n)) noise[k++].name = n->out[0]->name;
+    st = oct_lower(q->m, NULL, &lowered);
+    if (!st) st = oct_noise_measure(q->bound, lowered, f, NOISE_IMAGES, noise, k);
+    oct_graph_free(lowered);
+    for (int32_t i = 0; i < k && !st; i++)
+        q->layers[i].noise = oct_noise_ratio(&noise[i]);
+    return st;
+}
+
+/* The qmap was made for the shapes of the data; the result keeps the network's own. */
+static oct_status rehome(oct_quantized *q)
+{
+    const oct_node **by_id =
+        oct_arena_array(q->arena, (size_t)q->g->n_node_ids + 1, sizeof(*by_id));
+
+    if (!by_id) return OCT_ERR_MEMORY;
+    for (const oct_node *n = q->g->first; n; n = n->next)
+        by_id[n->id] = n;
+    for (int32_t i = 0; i < q->m->n_points; i++) {
+        oct_qpoint *p = &q->m->points[i];
+
+        p->value = q->g->values[p->value->id];
+        if (p->node) p->node = by_id[p->node->id];
+    }
+    for (int32_t i = 0; i < q->m->n_shifts; i++)
+        q->m->shifts[i].node = by_id[q->m->shifts[i].node->id];
+    q->m->g = q->g;
+    return OCT_OK;
+}
+
+static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *images)
+{
+    const int64_t start = oct_time_ns();
+    const oct_lower_options lower = {.int8_io = q->o.int8_io != 0};
+    oct_calibration *c = NULL;
+    oct_feed *f = NULL;
+    oct_status st;
+
+    OCT_TRY(choose_target(q));
+    OCT_TRY(normalise(q, g));
+    OCT_TRY(oct_feed_new(q->g, images, &q->o, &q->bound, &f));
+    st = oct_place(q->bound, &q->target, &q->o, &q->m);
+    if (!st) st = list_layers(q);
+    if (!st) st = oct_calibration_new(q->bound, &c);
+    if (!st) st = calibrate(q, f, c);
+    if (!st) st = measure_layers(q, f);
+    oct_calibration_free(c);
+    oct_feed_free(f);
+    if (!st) st = rehome(q);
+    if (!st) st = oct_lower(q->m, &lower, &q->qdq);
+    q->summary.tail = q->m ? q->m->tail_text : NULL;
+    q->summary.best_for = q->target.best_for;
+    q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
+    return st;
+}
+
+oct_status oct_quantize(const oct_graph *g, const oct_dataset *images,
+                        const oct_quantize_options *options, oct_quantized **out)
+{
+    oct_quantized *q = oct_calloc(g->ctx, 1, sizeof(*q));
+    oct_status st;
+
+    if (!q) return OCT_ERR_MEMORY;
+    q->ctx = g->ctx;
+    oct_quantize_options_init(&q->o);
+    if (options) memcpy(&q->o, options, OCT_MIN(options->struct_size, sizeof(q->o)));
+    st = (q->arena = oct_arena_new(g->ctx)) ? work(q, g, images) : OCT_ERR_MEMORY;
+    if (st) {
+        oct_quantized_free(q);
+        return st;
+    }
+    *out = q;
+    return OCT_OK;
+}
+
+void oct_quantized_free(oct_quantized *q)
+{
+    if (!q) return;
+    oct_graph_free(q->qdq);
+    oct_qmap_free(q->m);
+    oct_graph_free(q->bound);
+    oct_graph_free(q->g);
+    oct_arena_free(q->arena);
+    oct_free(q->ctx, q);
+}
+
+const oct_graph *oct_quantized_graph(const oct_quantized *q)
+{
+    return q->qdq;
+}
+
+void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s)
+{
+    oct_quantize_summary all = q->summary;
+
+    all.struct_size = s->struct_size;
+    memcpy(s, &all, OCT_MIN(s->struct_size, sizeof(all)));
+}
+
+int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer)
+{
+    if (i < 0 || i >= q->n_layers) return 0;
+    *layer = q->layers[i];
+    return 1;
+}
+
+oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
+{
+    return oct_qmap_save(q->m, path);
+}
+
+oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)
+{
+    return oct_qmap_save_ppq(q->m, path);
+}
+
+oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out)
+{
+    oct_quantized q = {.ctx = g->ctx};
+    oct_status st = normalise(&q, g);
+
+    if (!st) st = oct_qmap_load(q.g, qmap_path, &q.m);
+    if (!st) st = oct_lower(q.m, NULL, out);
+    oct_qmap_free(q.m);
+    oct_graph_free(q.g);
+    return st;
+}

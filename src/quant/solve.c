@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scales and zero points of activations from what calibration saw. */
+#include "quant/solve.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "graph/channels.h"
+#include "op/op.h"
+
+/* SiLU's lowest value is -0.27846: a step that does not divide it moves the whole negative lobe,
+ * which holds much of what the network knows, by up to half a step. */
+#define SILU_DEPTH 0.27846f
+
+/* --- what to watch --- */
+
+/* Is this point's value one that calibration must see? Results of nodes that move data have the
+ * codes of their source. */
+static bool is_seen(const oct_qpoint *p)
+{
+    if (p->role != OCT_QROLE_ACT || p->value->data) return false;
+    if (p->state == OCT_QSTATE_ACTIVE) return true;
+    return p->state == OCT_QSTATE_DOMINATED &&
+           !(p->value->producer && oct_node_moves_data(p->value->producer));
+}
+
+static void choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_target *t,
+                            const oct_quantize_options *o, oct_observer_options *out)
+{
+    const oct_qpoint *root = oct_qmap_root(m, (int32_t)(p - m->points));
+    const bool per_channel = root->spec.axis != OCT_QSPEC_PER_TENSOR;
+
+    oct_observer_options_init(out);
+    out->per_channel = per_channel;
+    out->kind = per_channel ? o->channel_ranges : o->activation_ranges;
+    if (!out->kind) out->kind = per_channel ? t->channel_ranges : t->act_ranges;
+    if (root->observer) out->kind = root->observer;
+    if (o->percentile > 0) out->percentile = o->percentile;
+}
+
+/* The mean of what a weighted node reads is needed to correct its bias. */
+static bool wants_means(const oct_qpoint *p, const oct_quantize_options *o)
+{
+    return p->role == OCT_QROLE_WEIGHT && p->state == OCT_QSTATE_ACTIVE && p->node &&
+           !(o->bias_correction && strcmp(o->bias_correction, "none") == 0);
+}
+
+oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
+                           oct_calibration *c)
+{
+    for (int32_t i = 0; i < m->n_points; i++) {
+        const oct_qpoint *p = &m->points[i];
+        oct_observer_options range;
+
+        if (is_seen(p)) {
+            choose_observer(m, p, t, o, &range);
+            OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
+        }
+        if (wants_means(p, o) && p->node->in[0] && !p->node->in[0]->data)
+            OCT_TRY(oct_calibration_watch(c, p->node->in[0], NULL, true));
+    }
+    return OCT_OK;
+}
+
+/* --- solving --- */
+
+static bool is_silu(const oct_value *v)
+{
+    const oct_node *n = v->producer;
+
+    if (oct_node_is(n, &oct_op_swish)) return true;
+    if (!oct_node_is(n, &oct_op_mul)) return false;
+    for (int i = 0; i < 2; i++) {
+        const oct_node *s = n->in[i]->producer;
+
+        if (oct_node_is(s, &oct_op_sigmoid) && s->in[0] == n->in[1 - i]) return true;
+    }
+    return false;
+}
+
+/* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. */
+static void snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
+{
+    float snapped;
+
+    if (s->is_symmetric || s->is_pow2 || s->is_signed || *scale <= SILU_DEPTH / 4) return;
+    snapped = SILU_DEPTH / ceilf(SILU_DEPTH / *scale);
+    if (*scale > SILU_DEPTH) snapped = SILU_DEPTH;
+    if (snapped < *scale / 2) return;
+    *scale = snapped;
+    *zero = (int32_t)lrintf(SILU_DEPTH / snapped);
+}
+
+/* All that was seen under one scale. Points dominated by this one add what they saw. */
+static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration *c,
+                         oct_observer **out)
+{
+    const oct_watch *w = oct_calibration_of(c, m->points[root].value);
+    oct_observer *all = NULL;
+    oct_status st;
+
+    *out = NULL;
+    if (!w || !w->range)
+        return oct_fail(m->ctx, OCT_ERR_STATE, "nothing was seen of value '%s'",
+                        m->points[root].value->name);
+    st = oct_observer_new(m->ctx, &w->range->options, w->channels, &all);
+    if (!st) st = oct_observer_merge(all, w->range);
+    for (int32_t i = 0; i < m->n_points && !st; i++) {
+        const oct_qpoint *p = &m->points[i];
+        const oct_watch *other;
+
+        if (i == root || !is_seen(p) || oct_qmap_root(m, i) != &m->points[root]) continue;
+        other = oct_calibration_of(c, p->value);
+        if (other && other != w && other->range && other->channels == w->channels)
+            st = oct_observer_merge(all, other->range);
+        else if (other && other != w && other->range && !w->range->options.per_channel)
+            st = oct_observer_merge(all, other->range);
+    }
+    if (st) {
+        oct_observer_free(all);
+        return st;
+    }
+    *out = all;
+    return OCT_OK;
+}
+
+/* Symmetric without a sign asked for: values that are never negative keep all codes above zero. */
+static void choose_sign(oct_qspec *s, const float *low, int64_t n)
+{
+    bool negative = false;
+
+    if (!s->is_symmetric || s->is_signed) return;
+    for (int64_t i = 0; i < n; i++)
+        negative |= low[i] < 0;
+    s->is_signed = s->is_symmetric = negative; /* from zero upwards: nothing to be symmetric to */
+}
+
+static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, oct_arena *a)
+{
+    const int64_t n = oct_observer_n_ranges(seen);
+    oct_qpoint *p = &m->points[i];
+    float *low = oct_arena_array(a, (size_t)n + 1, sizeof(float));
+    float *high = oct_arena_array(a, (size_t)n + 1, sizeof(float));
+    float *scale = oct_arena_array(a, (size_t)n + 1, sizeof(float));
+    int32_t *zero = oct_arena_array(a, (size_t)n + 1, sizeof(int32_t));
+
+    if (!low || !high || !scale || !zero) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_observer_solve(seen, &p->spec, low, high));
+    choose_sign(&p->spec, low, n);
+    for (int64_t k = 0; k < n; k++) {
+        oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
+        if (n == 1 && is_silu(p->value)) snap_to_silu(&p->spec, &scale[k], &zero[k]);
+    }
+    return oct_qpoint_set(m, i, scale, zero, n);
+}
+
+oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
+{
+    oct_arena *a = oct_arena_new(m->ctx);
+    oct_status st = a ? OCT_OK : OCT_ERR_MEMORY;
+
+    for (int32_t i = 0; i < m->n_points && !st; i++) {
+        const oct_qpoint *p = &m->points[i];
+        oct_observer *seen = NULL;
+
+        if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) continue;
+        st = gather(m, i, c, &seen);
+        if (!st) st = solve_point(m, i, seen, a);
+        oct_observer_free(seen);
+        oct_arena_reset(a);
+    }
+    oct_arena_free(a);
+    return st;
+}

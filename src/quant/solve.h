@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what calibration saw to scales and zero points; corrections that follow from them. */
+#ifndef OCT_QUANT_SOLVE_H
+#define OCT_QUANT_SOLVE_H
+
+#include "quant/calibrate.h"
+#include "quant/place.h"
+
+/* Asks the calibration for what solving and correcting will need. */
+oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
+                           oct_calibration *c);
+
+/* Scales of activations (solve.c), then of weights, which may depend on them (solve_weights.c). */
+oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
+oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
+
+/*
+ * The values a weight has once quantized, in the weight's own order and scale (folding undone).
+ * `error`: the difference to the float ones instead.
+ */
+oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error, oct_arena *a,
+                             float **out);
+
+/* Bias shifts from the float means of inputs: what weight errors do to the mean is undone. */
+oct_status oct_correct_bias_fast(oct_qmap *m, const oct_calibration *c);
+
+/* Which dimension of a weight is the output channel, which the input channel. */
+typedef struct oct_weight_axes {
+    int out, in;         /* axes; in -1: none (depthwise) */
+    int64_t n_out, n_in; /* n_out: of the whole layer; n_in: of one group */
+    int64_t groups;
+} oct_weight_axes;
+
+bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out); /* false: not such a node */
+
+#endif

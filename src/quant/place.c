@@ -21,10 +21,43 @@ oct_qrole oct_operand_role(const oct_node *n, int32_t i)
     return role;
 }
 
+/* Parts of one value put together again: nothing to requantize. */
+static bool has_one_origin(const oct_placer *p, const oct_node *concat)
+{
+    const oct_value *first = NULL;
+
+    for (int32_t i = 0; i < concat->n_in; i++) {
+        const oct_value *v = concat->in[i] ? oct_placer_origin(p, concat->in[i]) : NULL;
+
+        if (!v || (first && v != first)) return false;
+        first = v;
+    }
+    return true;
+}
+
 bool oct_placer_moves(const oct_placer *p, const oct_node *n)
 {
-    if (p->t->concat == OCT_CONCAT_REQUANTIZE && oct_node_is(n, &oct_op_concat)) return false;
+    if (p->is_requantized && p->is_requantized[n->id]) return false;
     return oct_node_moves_data(n);
+}
+
+const oct_value *oct_placer_origin(const oct_placer *p, const oct_value *v)
+{
+    while (v->producer && oct_placer_moves(p, v->producer) && oct_node_n_data(v->producer) == 1)
+        v = v->producer->in[0];
+    return v;
+}
+
+/* In order, so that what is in front of a Concat is known when it is looked at. */
+static oct_status find_requantized(oct_placer *p)
+{
+    if (p->t->concat != OCT_CONCAT_REQUANTIZE) return OCT_OK;
+    p->is_requantized = oct_arena_alloc(p->a, (size_t)p->g->root->n_node_ids + 1);
+    if (!p->is_requantized) return OCT_ERR_MEMORY;
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        p->is_requantized[n->id] =
+            oct_node_is(n, &oct_op_concat) && oct_node_moves_data(n) && !has_one_origin(p, n);
+    return OCT_OK;
 }
 
 bool oct_placer_reads(const oct_placer *p, const oct_node *n, int32_t i)
@@ -61,7 +94,7 @@ static bool has_activation(const oct_node *n)
 
 static bool is_listed(const oct_placer *p, const oct_node *n)
 {
-    if (oct_node_is(n, &oct_op_concat)) return !oct_placer_moves(p, n) && oct_node_moves_data(n);
+    if (oct_node_is(n, &oct_op_concat)) return p->is_requantized && p->is_requantized[n->id];
     return oct_target_computes(p->t, n->op);
 }
 
@@ -209,6 +242,7 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     const bool is_transformer = o->model_type != NULL;
     uint8_t *is_tail = oct_arena_alloc(p->a, n_nodes);
 
+    p->gives_codes = o->int8_io != 0;
     p->ignored = oct_arena_array(p->a, n_nodes, sizeof(*p->ignored));
     p->is_wanted = oct_arena_alloc(p->a, n_values);
     p->is_read_float = oct_arena_alloc(p->a, n_values);
@@ -217,6 +251,7 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     OCT_TRY(oct_scope_reasons(p->g, o, p->m->arena, p->ignored));
     if (is_transformer) ignore_for_transformer(p);
     OCT_TRY(oct_groups_find(p->g, p->t, p->a, &p->groups));
+    OCT_TRY(find_requantized(p));
     if (!(p->is_integer = oct_arena_alloc(p->a, (size_t)p->groups.n + 1))) return OCT_ERR_MEMORY;
     OCT_TRY(decide(p, is_tail));
     spread(p);

@@ -11,11 +11,13 @@ typedef struct oct_placer {
     const oct_target *t;
     oct_arena *a; /* for the time of placing */
     oct_groups groups;
-    uint8_t *is_integer;    /* by group */
-    uint8_t *is_wanted;     /* by value id: integers read it, directly or moved */
-    uint8_t *is_read_float; /* by value id: others read it as well */
-    const char **ignored;   /* by node id: why, or NULL */
-    uint8_t *mark;          /* by value id: for searches */
+    uint8_t *is_integer;     /* by group */
+    uint8_t *is_wanted;      /* by value id: integers read it, directly or moved */
+    uint8_t *is_read_float;  /* by value id: others read it as well */
+    uint8_t *is_requantized; /* by node id: a Concat with a scale of its own; NULL: none is */
+    bool gives_codes;        /* outputs of the network are integers */
+    const char **ignored;    /* by node id: why, or NULL */
+    uint8_t *mark;           /* by value id: for searches */
     const oct_value **todo;
 } oct_placer;
 
@@ -24,6 +26,9 @@ oct_qrole oct_operand_role(const oct_node *n, int32_t i);
 
 /* Does this node pass codes on as they are? Not a Concat that has a scale of its own. */
 bool oct_placer_moves(const oct_placer *p, const oct_node *n);
+
+/* What v is moved from, up to where several values come together. */
+const oct_value *oct_placer_origin(const oct_placer *p, const oct_value *v);
 
 /* Is operand i of n an activation that n's group reads from outside, as integers? */
 bool oct_placer_reads(const oct_placer *p, const oct_node *n, int32_t i);

@@ -97,20 +97,13 @@ static oct_status add_source(oct_placer *p, sharing *s, const oct_value *v)
     return add_point(p, s, v, v, NULL, 0);
 }
 
-static const oct_value *origin(const oct_placer *p, const oct_value *v)
-{
-    while (v->producer && oct_placer_moves(p, v->producer) && oct_node_n_data(v->producer) == 1)
-        v = v->producer->in[0];
-    return v;
-}
-
 static oct_status add_readers(oct_placer *p, sharing *s, const oct_node *n)
 {
     for (int32_t i = 0; i < n->n_in; i++) {
         const oct_value *v;
 
         if (!oct_placer_reads(p, n, i)) continue;
-        v = origin(p, n->in[i]);
+        v = oct_placer_origin(p, n->in[i]);
         if (is_source(p, v) && is_per_reader(p, s, v)) OCT_TRY(add_point(p, s, n->in[i], v, n, i));
     }
     return OCT_OK;
@@ -137,6 +130,12 @@ static oct_status add_sources(oct_placer *p, sharing *s)
         for (int32_t k = 0; k < n->n_out; k++)
             OCT_TRY(add_source(p, s, n->out[k]));
         OCT_TRY(add_behind(p, s, n));
+    }
+    for (int32_t i = 0; i < p->g->n_outputs && p->gives_codes; i++) {
+        const oct_value *y = p->g->outputs[i];
+
+        if (y->type.dtype == OCT_DTYPE_F32 && y->producer && p->m->of_value[y->id] < 0)
+            OCT_TRY(add_point(p, s, y, y, NULL, 0));
     }
     return OCT_OK;
 }
@@ -177,18 +176,34 @@ static void mark_sources(const oct_placer *p, const oct_value *v)
     }
 }
 
-static void split_channels(oct_placer *p, sharing *s)
+/* Some runtimes take scales for each channel only if nobody sums over channels. */
+static void except_dense(oct_placer *p, uint8_t *dense)
 {
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        if (n->op->flow == OCT_FLOW_SOURCE && !is_depthwise(n) && oct_placer_reads(p, n, 0))
+            mark_sources(p, n->in[0]);
+    memcpy(dense, p->mark, (size_t)p->g->root->n_value_ids);
+    memset(p->mark, 0, (size_t)p->g->root->n_value_ids);
+}
+
+static oct_status split_channels(oct_placer *p, sharing *s)
+{
+    uint8_t *dense = oct_arena_alloc(p->a, (size_t)p->g->root->n_value_ids + 1);
+
+    if (!dense) return OCT_ERR_MEMORY;
+    if (p->t->flags & OCT_TARGET_DEPTHWISE_ALONE) except_dense(p, dense);
     for (const oct_node *n = p->g->first; n; n = n->next)
         if (is_depthwise(n) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
     for (int32_t i = 0; i < p->m->n_points; i++) {
         oct_qpoint *q = &p->m->points[i];
         const oct_type *t = &q->value->type;
 
-        if (!p->mark[q->value->id] || q->node || q->state != OCT_QSTATE_ACTIVE) continue;
+        if (!p->mark[q->value->id] || dense[q->value->id] || q->node) continue;
+        if (q->state != OCT_QSTATE_ACTIVE) continue;
         if (t->rank >= 2 && t->dim[1] > 1 && s->size[leader(s, q->value->id)] == 1)
             q->spec.axis = 1;
     }
+    return OCT_OK;
 }
 
 /* --- what a reader cannot take --- */
@@ -280,6 +295,7 @@ static oct_status add_moved(oct_placer *p)
                             .dominator = root};
 
             if (!q.value || !p->is_wanted[q.value->id]) continue;
+            if (p->m->of_value[q.value->id] >= 0) continue; /* an output has its own */
             q.spec = p->m->points[root].spec;
             OCT_TRY(oct_qmap_add(p->m, &q, NULL));
         }
@@ -296,7 +312,7 @@ oct_status oct_placer_activations(oct_placer *p)
     if (!p->mark || !p->todo) return OCT_ERR_MEMORY;
     OCT_TRY(find_sharing(p, &s));
     OCT_TRY(add_sources(p, &s));
-    if (p->t->flags & OCT_TARGET_CHANNELS_AT_DEPTHWISE) split_channels(p, &s);
+    if (p->t->flags & OCT_TARGET_CHANNELS_AT_DEPTHWISE) OCT_TRY(split_channels(p, &s));
     OCT_TRY(make_readable(p));
     return add_moved(p);
 }

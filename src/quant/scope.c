@@ -161,7 +161,7 @@ static oct_status find(const oct_graph *g, const oct_scope *s, const char *word,
 }
 
 oct_status oct_scope_reasons(const oct_graph *g, const oct_quantize_options *o, oct_arena *a,
-                          const char **reason)
+                             const char **reason)
 {
     const char **wanted;
 
@@ -177,21 +177,27 @@ oct_status oct_scope_reasons(const oct_graph *g, const oct_quantize_options *o, 
 
 /* --- overrides --- */
 
-static void change_act(oct_qmap *m, int32_t at, const oct_quant_override *o)
+static oct_status set_observer(oct_qmap *m, oct_qpoint *p, const char *kind)
+{
+    if (kind && !(p->observer = oct_arena_strdup(m->arena, kind))) return OCT_ERR_MEMORY;
+    return OCT_OK;
+}
+
+static oct_status change_act(oct_qmap *m, int32_t at, const oct_quant_override *o)
 {
     oct_qpoint *p = &m->points[oct_qmap_root(m, at) - m->points];
 
     if (o->activation_bits) p->spec.bits = o->activation_bits;
     if (o->symmetric) p->spec.is_symmetric = o->symmetric > 0;
     if (o->per_tensor) p->spec.axis = OCT_QSPEC_PER_TENSOR;
-    if (o->activation_ranges) p->observer = oct_arena_strdup(m->arena, o->activation_ranges);
+    return set_observer(m, p, o->activation_ranges);
 }
 
-static void change_weight(oct_qmap *m, oct_qpoint *p, const oct_quant_override *o)
+static oct_status change_weight(oct_qmap *m, oct_qpoint *p, const oct_quant_override *o)
 {
     if (o->weight_bits) p->spec.bits = o->weight_bits;
     if (o->per_tensor) p->spec.axis = OCT_QSPEC_PER_TENSOR;
-    if (o->weight_ranges) p->observer = oct_arena_strdup(m->arena, o->weight_ranges);
+    return set_observer(m, p, o->weight_ranges);
 }
 
 /* A layer's weights are its own; its activation is what its group writes. */
@@ -201,12 +207,14 @@ static oct_status change(oct_qmap *m, const oct_groups *groups, const oct_quant_
     for (const oct_node *n = m->g->first; n; n = n->next) {
         const oct_value *y = groups->item[groups->of_node[n->id]].last->out[0];
 
-        if (marks[n->id] && y && m->of_value[y->id] >= 0) change_act(m, m->of_value[y->id], o);
+        if (marks[n->id] && y && m->of_value[y->id] >= 0)
+            OCT_TRY(change_act(m, m->of_value[y->id], o));
     }
     for (int32_t i = 0; i < m->n_points; i++) {
         oct_qpoint *p = &m->points[i];
 
-        if (p->role == OCT_QROLE_WEIGHT && p->node && marks[p->node->id]) change_weight(m, p, o);
+        if (p->role == OCT_QROLE_WEIGHT && p->node && marks[p->node->id])
+            OCT_TRY(change_weight(m, p, o));
     }
     for (int32_t i = 0; i < m->n_points; i++)
         OCT_TRY(oct_qspec_check(m->ctx, &m->points[i].spec));

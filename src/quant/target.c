@@ -134,7 +134,8 @@ static const oct_target table[] = {
         .bias_spec = I32_BIAS,
         .bias = OCT_BIAS_FLOAT,
         .concat = OCT_CONCAT_SHARE,
-        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_FUSES_ACTIVATION,
+        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_DEPTHWISE_ALONE |
+                 OCT_TARGET_FUSES_ACTIVATION,
         .ops = openvino_ops,
         .act_ranges = "mse",
         .channel_ranges = "minmax",

@@ -28,6 +28,8 @@ enum {
                                         decide by error where one in front of SiLU is harmless */
     OCT_TARGET_CONST_OPERANDS = 1u << 7, /* constants of Add, Mul.. are quantized as well */
     OCT_TARGET_POW2_LIMITS = 1u << 8,    /* shift limits of NPUs are enforced (peers' rules) */
+    OCT_TARGET_DEPTHWISE_ALONE = 1u
+                                 << 9, /* channels at depthwise only if no dense layer reads too */
 };
 
 typedef struct oct_target {

@@ -50,10 +50,13 @@ typedef struct oct_int8_finish_spec {
     oct_int8_codes y;       /* of a U8 result */
 } oct_int8_finish_spec;
 
+/* Short forms, alone and to U8: the scale is divided by the result's. */
 typedef enum oct_int8_way {
-    OCT_INT8_WHOLE,  /* all there is */
-    OCT_INT8_DIRECT, /* linear, to U8: scale is divided by the result's, limits are in low, high */
-    OCT_INT8_SWISH,  /* Swish alone, to U8: scale is divided by the result's */
+    OCT_INT8_WHOLE,      /* all there is */
+    OCT_INT8_DIRECT,     /* linear; the limits of Relu and Clip are in low, high */
+    OCT_INT8_LEAKY,      /* LeakyRelu */
+    OCT_INT8_SWISH,      /* Swish */
+    OCT_INT8_HARD_SWISH, /* HardSwish */
 } oct_int8_way;
 
 /* Packed; each list has oct_int8_padded(c) entries. */
@@ -63,7 +66,7 @@ typedef struct oct_int8_finish {
     oct_act act[2];
     const float *scale, *bias;
     bool tame;          /* a short form whose results cannot leave the range of integers */
-    const float *slope; /* of the sum in the exponent of Swish, as a power of 2 */
+    const float *slope; /* of the sum in the inner function: power of 2, line of HardSwish */
     const float *limit; /* of the sum, beyond which the exponent does not matter */
     const float *r_scale, *r_zero; /* F32: residual_scale, 0 */
     const float *inv, *low, *high; /* 1 / y.scale; limits of the result above its zero point */

@@ -159,11 +159,19 @@ static bool go_straight(const taps *t, const oct_int8_finish *f, int64_t first, 
     const lists k = load_lists(f, first);
 
     if (!f->tame || f->way == OCT_INT8_WHOLE || lanes < VW || n < ROWS_TOGETHER) return false;
+#define GO_AS(way_, KW, KQ, next_)                                                                 \
+    case way_:                                                                                     \
+        straight((form){.way = way_}, t, &k, y, pitch, n, KW, KQ, next_);                          \
+        break
 #define GO(KW, KQ, next_)                                                                          \
-    if (f->way == OCT_INT8_DIRECT)                                                                 \
-        straight((form){.way = OCT_INT8_DIRECT}, t, &k, y, pitch, n, KW, KQ, next_);               \
-    else                                                                                           \
-        straight((form){.way = OCT_INT8_SWISH}, t, &k, y, pitch, n, KW, KQ, next_)
+    switch (f->way) {                                                                              \
+        GO_AS(OCT_INT8_DIRECT, KW, KQ, next_);                                                     \
+        GO_AS(OCT_INT8_LEAKY, KW, KQ, next_);                                                      \
+        GO_AS(OCT_INT8_SWISH, KW, KQ, next_);                                                      \
+        GO_AS(OCT_INT8_HARD_SWISH, KW, KQ, next_);                                                 \
+    default:                                                                                       \
+        break;                                                                                     \
+    }
     if (t->kw == 3 && t->kq == 1 && next) {
         GO(3, 1, true);
     } else if (t->kw == 3 && t->kq == 1) {
@@ -176,6 +184,7 @@ static bool go_straight(const taps *t, const oct_int8_finish *f, int64_t first, 
         return false;
     }
 #undef GO
+#undef GO_AS
     return true;
 }
 #endif

@@ -70,14 +70,22 @@ INLINE void to_codes_rows(const form w, const oct_int8_finish *f, int64_t first,
 
 static void short_form(const oct_int8_finish *f, int64_t first, const rows *r)
 {
-    if (f->way == OCT_INT8_DIRECT && f->tame)
-        to_codes_rows((form){.way = OCT_INT8_DIRECT}, f, first, r);
-    else if (f->way == OCT_INT8_DIRECT)
-        to_codes_rows((form){.way = OCT_INT8_DIRECT, .clamp = true}, f, first, r);
-    else if (f->tame)
-        to_codes_rows((form){.way = OCT_INT8_SWISH}, f, first, r);
-    else
-        to_codes_rows((form){.way = OCT_INT8_SWISH, .clamp = true}, f, first, r);
+    switch (f->way) {
+#define CASE(way_)                                                                                 \
+    case way_:                                                                                     \
+        if (f->tame)                                                                               \
+            to_codes_rows((form){.way = way_}, f, first, r);                                       \
+        else                                                                                       \
+            to_codes_rows((form){.way = way_, .clamp = true}, f, first, r);                        \
+        break
+        CASE(OCT_INT8_DIRECT);
+        CASE(OCT_INT8_LEAKY);
+        CASE(OCT_INT8_SWISH);
+        CASE(OCT_INT8_HARD_SWISH);
+#undef CASE
+    default:
+        break;
+    }
 }
 
 #define WHOLE(kind_, more_) to_codes_rows((form){OCT_INT8_WHOLE, kind_, more_, true}, f, first, r)

@@ -101,6 +101,12 @@ INLINE vf value_of(const form w, const lists *k, vi sum, vf r)
         x = s * k->scale;
     } else if (w.way == OCT_INT8_SWISH) {
         x = s * k->scale / one_plus_power(cut(s, k->limit), k->slope);
+    } else if (w.way == OCT_INT8_HARD_SWISH) {
+        x = vmin(vmax(multiply_add(s, k->slope, splat(0.5f)), splat(0)), splat(1.0f));
+        x = s * k->scale * x;
+    } else if (w.way == OCT_INT8_LEAKY) {
+        x = s * k->scale;
+        x = pick(x < 0.0f, x * k->a, x);
     } else {
         x = activate(w.kind, s * k->scale + k->bias, k->a, k->b);
         if (w.more) x += (r - k->r_zero) * k->r_scale;

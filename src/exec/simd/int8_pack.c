@@ -81,7 +81,16 @@ static oct_int8_way way_of(const oct_int8_finish_spec *s)
 {
     if (s->out != OCT_INT8_U8 || s->residual || s->bias || s->act[1].kind) return OCT_INT8_WHOLE;
     if (is_linear(&s->act[0])) return OCT_INT8_DIRECT;
-    return s->act[0].kind == OCT_ACT_SWISH ? OCT_INT8_SWISH : OCT_INT8_WHOLE;
+    switch (s->act[0].kind) {
+    case OCT_ACT_LEAKY:
+        return fabsf(s->act[0].a) <= 1 ? OCT_INT8_LEAKY : OCT_INT8_WHOLE;
+    case OCT_ACT_SWISH:
+        return OCT_INT8_SWISH;
+    case OCT_ACT_HARD_SWISH:
+        return OCT_INT8_HARD_SWISH;
+    default:
+        return OCT_INT8_WHOLE;
+    }
 }
 
 void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_finish *f)
@@ -105,6 +114,7 @@ void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_
         list[SCALE][i] = s->scale ? s->scale[i] : 1.0f;
         if (s->act[0].kind == OCT_ACT_SWISH)
             list[SLOPE][i] = -1.44269504f * s->act[0].a * list[SCALE][i];
+        if (s->act[0].kind == OCT_ACT_HARD_SWISH) list[SLOPE][i] = list[SCALE][i] / 6.0f;
         list[LIMIT][i] = fminf(120.0f / fabsf(list[SLOPE][i]), FLT_MAX);
         if (f->way != OCT_INT8_WHOLE) list[SCALE][i] = list[SCALE][i] / unit;
         if (!(fabsf(list[SCALE][i]) < 0.25f)) f->tame = false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The integer loops without vectors, one element at a time: what tests compare the others with. */
+#include <math.h>
 #include <string.h>
 
 #include "exec/simd/int8.h"
@@ -23,15 +24,21 @@ static float finish_one(const oct_int8_finish *f, int32_t sum, int64_t c, const 
     return oct_act_apply(&f->act[1], x);
 }
 
-/* The real value is not in the packed scale, but in what the exponent is multiplied with. */
-static float swish_one(const oct_int8_finish *f, int32_t sum, int64_t c)
+/* Codes above the zero point, in a short form: the scale is divided by that of the result. */
+static float short_one(const oct_int8_finish *f, int32_t sum, int64_t c)
 {
-    const oct_act one = {.kind = OCT_ACT_SWISH, .a = 1};
-    const float x = (float)sum * (f->slope[c] / -1.44269504f);
+    const float s = (float)sum, x = s * f->scale[c];
 
-    /* x * sigmoid(a * x) = swish(a * x) / a, and a * x is what `slope` makes */
-    if (x == 0) return (float)sum * f->scale[c] * 0.5f;
-    return (float)sum * f->scale[c] * (oct_act_apply(&one, x) / x);
+    switch (f->way) {
+    case OCT_INT8_LEAKY:
+        return x < 0 ? x * f->act[0].a : x;
+    case OCT_INT8_SWISH:
+        return x / (1 + exp2f(s * f->slope[c]));
+    case OCT_INT8_HARD_SWISH:
+        return x * fminf(fmaxf(s * f->slope[c] + 0.5f, 0), 1);
+    default:
+        return x;
+    }
 }
 
 static void finish(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch, int64_t first,
@@ -48,10 +55,8 @@ static void finish(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch, in
                 ((int32_t *)y)[at] = s;
                 continue;
             }
-            if (f->way == OCT_INT8_DIRECT)
-                x = (float)s * f->scale[c];
-            else if (f->way == OCT_INT8_SWISH)
-                x = swish_one(f, s, c);
+            if (f->way != OCT_INT8_WHOLE)
+                x = short_one(f, s, c);
             else
                 x = finish_one(f, s, c, r, i * r_pitch + k);
             if (f->out == OCT_INT8_F32)

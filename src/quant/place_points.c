@@ -305,7 +305,7 @@ static oct_status add_moved(oct_placer *p)
 
 oct_status oct_placer_activations(oct_placer *p)
 {
-    sharing s = {NULL};
+    sharing s = {.next = NULL};
 
     p->mark = oct_arena_alloc(p->a, (size_t)p->g->root->n_value_ids + 1);
     p->todo = oct_arena_array(p->a, (size_t)p->g->root->n_value_ids + 1, sizeof(*p->todo));

@@ -135,6 +135,14 @@ typedef struct contents {
     bool selects, decodes, joins, scores;
 } contents;
 
+static bool feeds_choice(const oct_node *n)
+{
+    for (int32_t k = 0; k < n->n_out; k++)
+        for (int32_t i = 0; n->out[k] && i < n->out[k]->n_users; i++)
+            if (selects(n->out[k]->users[i])) return true;
+    return false;
+}
+
 static void look(const tail *t, contents *c)
 {
     static const oct_op *const scoring[] = {&oct_op_softmax, &oct_op_sigmoid, &oct_op_log_softmax,
@@ -144,7 +152,7 @@ static void look(const tail *t, contents *c)
         if (!t->is_tail[n->id]) continue;
         if (!c->first) c->first = n;
         c->n++;
-        c->selects |= selects(n);
+        c->selects |= selects(n) || feeds_choice(n);
         c->joins |= oct_node_is(n, &oct_op_concat);
         c->decodes |= has_weight(n) || oct_node_is(n, &oct_op_exp);
         for (size_t i = 0; i < OCT_COUNT(scoring); i++)
@@ -163,7 +171,7 @@ static const char *reason(const contents *c, bool is_named)
 
 static oct_status describe(const tail *t, bool is_named, oct_arena *a, const char **text)
 {
-    contents c = {NULL};
+    contents c = {.first = NULL};
 
     look(t, &c);
     if (!c.n) return OCT_OK;

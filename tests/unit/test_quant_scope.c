@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scopes: what people write for layers. */
+#include "tests/unit/place_net.h"
+
+static const char *const names[] = {
+    "/model/backbone/stem/conv/Conv",   "/model/heads/head1/reg_convs/reg_convs.0/conv/Conv",
+    "/model/heads/head1/reg_pred/Conv", "/model/heads/head2/reg_pred/Conv",
+    "/model/heads/head2/cls_pred/Conv",
+};
+enum { N_LAYERS = OCT_COUNT(names) };
+
+/* A chain of convolutions with an exporter's names. */
+static void make(placed *p, fixture *f)
+{
+    oct_value *x;
+
+    start(p, f, "octet");
+    x = image(p, 3);
+    for (int i = 0; i < N_LAYERS; i++)
+        x = layer(p, names[i], x, 4);
+    output(p, x);
+}
+
+/* The layers that stay float, as bits. */
+static unsigned float_layers(placed *p)
+{
+    unsigned bits = 0;
+
+    place(p);
+    for (int i = 0; i < N_LAYERS; i++)
+        if (p->m->float_reason[oct_graph_find_node(p->f->g, names[i])->id]) bits |= 1u << i;
+    finish(p);
+    return bits;
+}
+
+static unsigned ignoring_name(placed *p, const char *name)
+{
+    p->o.ignored = (oct_scope){.names = &name, .n_names = 1};
+    return float_layers(p);
+}
+
+static unsigned ignoring_pattern(placed *p, const char *pattern)
+{
+    p->o.ignored = (oct_scope){.patterns = &pattern, .n_patterns = 1};
+    return float_layers(p);
+}
+
+static void names_match_as_people_write_them(void **state)
+{
+    placed p;
+
+    make(&p, *state);
+    assert_int_equal(float_layers(&p), 0);
+    assert_int_equal(ignoring_name(&p, names[2]), 4);
+    assert_int_equal(ignoring_name(&p, "heads.head1.reg_convs"), 2);
+    assert_int_equal(ignoring_name(&p, "heads.head1"), 6);
+    assert_int_equal(ignoring_name(&p, "heads"), 30);
+    assert_int_equal(ignoring_name(&p, "/model/heads/head2"), 24);
+    assert_int_equal(ignoring_name(&p, "heads.*.reg_pred"), 12);
+    assert_int_equal(ignoring_name(&p, "heads.+reg_pred"), 12);
+    assert_int_equal(ignoring_name(&p, "{re}.*cls_pred"), 16);
+    assert_int_equal(ignoring_name(&p, "Net/NDFLHeads[heads]/DFLHead[head1]/NNCFConv2d[reg_pred]"),
+                     4);
+    assert_int_equal(ignoring_name(&p, p.f->g->outputs[0]->name), 16); /* a value's */
+}
+
+static void parts_of_names_are_no_names(void **state)
+{
+    placed p;
+    const char *name = "reg_con";
+
+    make(&p, *state);
+    p.o.ignored = (oct_scope){.names = &name, .n_names = 1};
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "did you mean '/model");
+    name = "conv";
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "no node matches");
+    p.o.ignored.no_validate = 1;
+    assert_int_equal(float_layers(&p), 0);
+}
+
+static void patterns_are_anchored_at_the_start(void **state)
+{
+    placed p;
+    const char *bad = "heads(";
+
+    make(&p, *state);
+    assert_int_equal(ignoring_pattern(&p, ".*/head2/.*"), 24);
+    assert_int_equal(ignoring_pattern(&p, "/model/heads/head1"), 6);
+    assert_int_equal(ignoring_pattern(&p, "heads.+reg_pred"), 12); /* nothing else matches */
+    p.o.ignored = (oct_scope){.patterns = &bad, .n_patterns = 1};
+    assert_int_not_equal(oct_place(p.f->g, p.t, &p.o, &p.m), OCT_OK);
+}
+
+static void types_and_their_spelling(void **state)
+{
+    placed p;
+    const char *type = "Conv";
+
+    make(&p, *state);
+    p.o.ignored = (oct_scope){.types = &type, .n_types = 1};
+    assert_int_equal(float_layers(&p), 31);
+    type = "Conw";
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "did you mean 'Conv'");
+}
+
+static void subgraphs_take_all_between(void **state)
+{
+    placed p;
+    oct_subgraph s = {.inputs = &names[1], .n_inputs = 1, .outputs = &names[3], .n_outputs = 1};
+
+    make(&p, *state);
+    p.o.ignored = (oct_scope){.subgraphs = &s, .n_subgraphs = 1};
+    assert_int_equal(float_layers(&p), 14);
+    s = (oct_subgraph){.inputs = &names[3], .n_inputs = 1, .outputs = &names[1], .n_outputs = 1};
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "no path leads");
+}
+
+static void only_is_the_inverse(void **state)
+{
+    placed p;
+    const char *name = "heads.head1";
+
+    make(&p, *state);
+    p.o.only = (oct_scope){.names = &name, .n_names = 1};
+    assert_int_equal(float_layers(&p), 31 - 6);
+}
+
+static void reasons_say_what_the_user_said(void **state)
+{
+    placed p;
+    const char *name = "heads.head1.reg_pred";
+    const oct_node *n;
+
+    make(&p, *state);
+    p.o.ignored = (oct_scope){.names = &name, .n_names = 1};
+    place(&p);
+    n = oct_graph_find_node(p.f->g, names[2]);
+    assert_string_equal(p.m->float_reason[n->id], "ignored by name 'heads.head1.reg_pred'");
+    finish(&p);
+}
+
+static void overrides_change_one_layer(void **state)
+{
+    placed p;
+    const oct_quant_override o[] = {
+        {.name = names[1], .weight_bits = 4, .activation_bits = 16, .activation_ranges = "minmax"},
+        {.pattern = ".*/head2/reg.*", .symmetric = 1, .per_tensor = 1, .weight_ranges = "mse"},
+    };
+    const oct_quant_override bad = {.name = names[1], .weight_bits = 77};
+    const oct_node *a, *b;
+    const oct_qpoint *w;
+
+    make(&p, *state);
+    p.o.overrides = o;
+    p.o.n_overrides = 2;
+    place(&p);
+    a = oct_graph_find_node(p.f->g, names[1]);
+    b = oct_graph_find_node(p.f->g, names[3]);
+    w = &p.m->points[oct_qmap_at(p.m, a, 1)];
+    assert_int_equal(w->spec.bits, 4);
+    assert_int_equal(w->spec.axis, 0);
+    assert_int_equal(at(&p, a->out[0])->spec.bits, 16);
+    assert_string_equal(at(&p, a->out[0])->observer, "minmax");
+    assert_int_equal(at(&p, a->in[0])->spec.bits, 8);
+    w = &p.m->points[oct_qmap_at(p.m, b, 1)];
+    assert_int_equal(w->spec.axis, OCT_QSPEC_PER_TENSOR);
+    assert_string_equal(w->observer, "mse");
+    assert_true(at(&p, b->out[0])->spec.is_symmetric);
+    assert_false(at(&p, b->in[0])->spec.is_symmetric);
+    finish(&p);
+    p.o.overrides = &bad;
+    p.o.n_overrides = 1;
+    assert_int_not_equal(oct_place(p.f->g, p.t, &p.o, &p.m), OCT_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(names_match_as_people_write_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(parts_of_names_are_no_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(patterns_are_anchored_at_the_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(types_and_their_spelling, setup, teardown),
+        cmocka_unit_test_setup_teardown(subgraphs_take_all_between, setup, teardown),
+        cmocka_unit_test_setup_teardown(only_is_the_inverse, setup, teardown),
+        cmocka_unit_test_setup_teardown(reasons_say_what_the_user_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(overrides_change_one_layer, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

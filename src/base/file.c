@@ -284,13 +284,14 @@ static void sync_directory(const char *path)
     close(fd);
 }
 
-oct_status oct_writer_commit(oct_writer *w)
+static oct_status commit(oct_writer *w, bool sync)
 {
     oct_status st = w->status;
     int error = 0;
 
     if (!st) st = flush(w);
-    if (!st && w->temp && fsync(w->fd)) st = fail_errno(w->ctx, w->path, "cannot write", errno);
+    if (!st && sync && w->temp && fsync(w->fd))
+        st = fail_errno(w->ctx, w->path, "cannot write", errno);
     if (!st) {
         error = close(w->fd) ? errno : 0;
         w->fd = -1;
@@ -302,9 +303,19 @@ oct_status oct_writer_commit(oct_writer *w)
         oct_writer_abort(w);
         return st;
     }
-    if (w->temp) sync_directory(w->path);
+    if (sync && w->temp) sync_directory(w->path);
     free_writer(w);
     return OCT_OK;
+}
+
+oct_status oct_writer_commit(oct_writer *w)
+{
+    return commit(w, true);
+}
+
+oct_status oct_writer_commit_unsynced(oct_writer *w)
+{
+    return commit(w, false);
 }
 
 void oct_writer_abort(oct_writer *w)

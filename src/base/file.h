@@ -23,6 +23,7 @@ oct_status oct_writer_put(oct_writer *w, const void *p, size_t size);
 oct_status oct_writer_printf(oct_writer *w, const char *fmt, ...) OCT_PRINTF(2, 3);
 uint64_t oct_writer_offset(const oct_writer *w);
 oct_status oct_writer_commit(oct_writer *w); /* syncs, renames, closes; frees w in any case */
-void oct_writer_abort(oct_writer *w);        /* removes the temporary file; accepts NULL */
+oct_status oct_writer_commit_unsynced(oct_writer *w); /* the same for what can be made again */
+void oct_writer_abort(oct_writer *w);                 /* removes the temporary file; accepts NULL */
 
 #endif

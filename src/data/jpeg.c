@@ -224,6 +224,7 @@ static oct_status encode_inside(oct_ctx *ctx, session *s, const oct_image *im)
     s->out.in_color_space = JCS_RGB;
     jpeg_set_defaults(&s->out);
     jpeg_set_quality(&s->out, QUALITY, TRUE);
+    s->out.dct_method = JDCT_ISLOW; /* whole numbers: the same bytes everywhere */
     /* Colour as sharp as brightness: thin coloured lines are drawn on these pictures. */
     s->out.comp_info[0].h_samp_factor = s->out.comp_info[0].v_samp_factor = 1;
     jpeg_start_compress(&s->out, TRUE);

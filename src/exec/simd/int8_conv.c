@@ -4,7 +4,7 @@
  * while all taps and input channels are added up, four at a time. Compiled once for each
  * instruction set.
  */
-#include "exec/simd/int8_part.h"
+#include "exec/simd/int8_finish.h"
 
 #define MAX_VEC    3
 #define MAX_PIXELS 14
@@ -17,9 +17,47 @@ typedef struct source {
     int64_t kh, kw, c;
 } source;
 
-/* MR pixels, NV vectors; MR and NV are constants where this is called. */
-INLINE void tile(const source *s, const int8_t *w, const int32_t *base, int32_t *sum, const int MR,
-                 const int NV)
+/* Where a tile goes: sums, or codes if what follows has a short form. */
+typedef struct target {
+    int32_t *sum;
+    const oct_int8_finish *f;
+    int64_t first; /* channel */
+    uint8_t *y;
+    int64_t pitch;
+} target;
+
+#if defined(ROWS_TOGETHER)
+/* Codes from registers: writing and reading the sums would cost as much as a short product. */
+INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], const int MR,
+                       const int NV)
+{
+    UNROLL for (int v = 0; v < NV; v++)
+    {
+        const lists k = load_lists(to->f, to->first + v * VW);
+        const row_limits limits = pack_limits(&k);
+
+        UNROLL for (int i = 0; i < MR; i += ROWS_TOGETHER)
+        {
+            const int at = i < MR - ROWS_TOGETHER ? i : MR - ROWS_TOGETHER;
+            vf x[ROWS_TOGETHER];
+
+            UNROLL for (int j = 0; j < ROWS_TOGETHER; j++) x[j] =
+                value_of((form){.way = way}, &k, acc[at + j][v], splat(0));
+            store_rows(&limits, x, to->y + at * to->pitch + v * VW, to->pitch);
+        }
+    }
+}
+#else
+INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], const int MR,
+                       const int NV)
+{
+    (void)way, (void)to, (void)acc, (void)MR, (void)NV; /* not worth it with fewer registers */
+}
+#endif
+
+/* MR pixels, NV vectors; MR, NV and the way are constants where this is called. */
+INLINE void tile(oct_int8_way way, const source *s, const int8_t *w, const int32_t *base,
+                 const target *to, const int MR, const int NV)
 {
     vi acc[MAX_PIXELS][MAX_VEC];
     const int64_t p = s->pixel;
@@ -49,18 +87,22 @@ INLINE void tile(const source *s, const int8_t *w, const int32_t *base, int32_t 
                 }
             }
         }
+    if (way != OCT_INT8_WHOLE) {
+        tile_codes(way, to, acc, MR, NV);
+        return;
+    }
     UNROLL for (int i = 0; i < MR; i++) UNROLL for (int v = 0; v < NV; v++)
-        store_vi(sum + (i * NV + v) * VW, acc[i][v]);
+        store_vi(to->sum + (i * NV + v) * VW, acc[i][v]);
 }
 
-typedef void (*tile_fn)(const source *s, const int8_t *w, const int32_t *base, int32_t *sum);
+typedef void (*tile_fn)(const source *s, const int8_t *w, const int32_t *base, const target *to);
 
-#define TILE(MR, NV)                                                                               \
-    static void tile_##MR##_##NV(const source *s, const int8_t *w, const int32_t *base,            \
-                                 int32_t *sum)                                                     \
+#define TILE_AS(name, way, MR, NV)                                                                 \
+    static void name(const source *s, const int8_t *w, const int32_t *base, const target *to)      \
     {                                                                                              \
-        tile(s, w, base, sum, MR, NV);                                                             \
+        tile(way, s, w, base, to, MR, NV);                                                         \
     }
+#define TILE(MR, NV) TILE_AS(tile_##MR##_##NV, OCT_INT8_WHOLE, MR, NV)
 
 /* clang-format off */
 TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
@@ -93,6 +135,37 @@ static const tile_fn tiles[MAX_VEC][MAX_PIXELS] = {
 #endif
 };
 /* clang-format on */
+
+#if defined(ROWS_TOGETHER)
+/* The usual sizes and ways go straight to codes. */
+/* clang-format off */
+#define CODES(MR, NV)                                                                              \
+    TILE_AS(direct_##MR##_##NV, OCT_INT8_DIRECT, MR, NV)                                           \
+    TILE_AS(swish_##MR##_##NV, OCT_INT8_SWISH, MR, NV)
+CODES(12, 1) CODES(13, 1) CODES(14, 1)
+CODES(8, 2) CODES(9, 2) CODES(10, 2) CODES(11, 2) CODES(12, 2)
+
+#define ENTRY(name, MR, NV) [NV - 1][MR - 1] = name##_##MR##_##NV
+#define TABLE(name)                                                                                \
+    {ENTRY(name, 12, 1), ENTRY(name, 13, 1), ENTRY(name, 14, 1), ENTRY(name, 8, 2),                \
+     ENTRY(name, 9, 2), ENTRY(name, 10, 2), ENTRY(name, 11, 2), ENTRY(name, 12, 2)}
+static const tile_fn direct_tiles[MAX_VEC][MAX_PIXELS] = TABLE(direct);
+static const tile_fn swish_tiles[MAX_VEC][MAX_PIXELS] = TABLE(swish);
+/* clang-format on */
+
+static tile_fn straight_tile(const oct_int8_finish *f, const oct_int8_block *b, int64_t pixels)
+{
+    if (!f->tame || b->n != (int64_t)b->n_vec * VW) return NULL;
+    if (f->way == OCT_INT8_DIRECT) return direct_tiles[b->n_vec - 1][pixels - 1];
+    return f->way == OCT_INT8_SWISH ? swish_tiles[b->n_vec - 1][pixels - 1] : NULL;
+}
+#else
+static tile_fn straight_tile(const oct_int8_finish *f, const oct_int8_block *b, int64_t pixels)
+{
+    (void)f, (void)b, (void)pixels;
+    return NULL;
+}
+#endif
 
 /* pixels of the largest tile for each number of vectors */
 #if VW == 16
@@ -232,14 +305,17 @@ static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oc
     for (int64_t i = 0; i < n;) {
         /* as even as possible, so that no tile is left with one pixel */
         const int64_t k = ceil_div(n - i, ceil_div(n - i, step));
+        const tile_fn straight = straight_tile(f, b, k);
+        const target to = {sum, f, b->first, out + i * pitch[0], c->out_pitch};
         source part = *s;
 
         part.x += i * s->pixel;
-        tiles[b->n_vec - 1][k - 1](&part, b->w, base + b->first, sum);
-        INT8_SYM(finish)
-        (f, sum, width, b->first, b->n, k, more ? more + i * pitch[1] : NULL, c->residual_pitch,
-         out + i * pitch[0], c->out_pitch);
+        (straight ? straight : tiles[b->n_vec - 1][k - 1])(&part, b->w, base + b->first, &to);
         i += k;
+        if (straight) continue;
+        INT8_SYM(finish)
+        (f, sum, width, b->first, b->n, k, more ? more + (i - k) * pitch[1] : NULL,
+         c->residual_pitch, to.y, c->out_pitch);
     }
 }
 

@@ -167,7 +167,10 @@ size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
                         (double)(c->depthwise ? 1 : c->c_out);
     size_t size = 0;
 
-    if (!(macs < 1e12)) return 0;
+    const double reach = (double)(c->kernel[1] - 1) * (double)c->dilation[1] +
+                         (double)OCT_INT8_DW_PIXELS * (double)c->stride[1];
+
+    if (!(macs < 1e12) || (c->depthwise && !(reach * (double)c->kernel[0] < 1e6))) return 0;
     if (!c->depthwise) size += align_up((size_t)blocks_of(set, c->c_out) * sizeof(oct_int8_block));
     size += align_up((size_t)(ceil_div(c->c_out, set->width) * vector_bytes(set, c)));
     size += 2 * align_up((size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
@@ -306,6 +309,15 @@ static void size_scratch(oct_int8_conv *c)
     }
 }
 
+/* Are taps or pixels so far apart that what lies between them is not worth copying? */
+static bool spreads(const oct_int8_conv *c)
+{
+    const double columns = (double)(c->kernel[1] - 1) * (double)c->dilation[1] +
+                           (double)CHUNK_PIXELS * (double)c->stride[1];
+
+    return columns * (double)c->kernel[0] * (double)c->c_in > 4e6;
+}
+
 void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *memory,
                         oct_int8_conv *c)
 {
@@ -317,7 +329,7 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
     memset(memory, 0, oct_int8_conv_size(set, c));
     c->set = set;
     c->k_pad = ceil_div(k, 4) * 4;
-    c->gather = !c->depthwise && c->c_in % 4 != 0;
+    c->gather = !c->depthwise && (c->c_in % 4 != 0 || spreads(c));
     c->n_blocks = c->depthwise ? 0 : (int32_t)blocks_of(set, c->c_out);
     c->blocks = c->depthwise ? NULL : take(&at, (size_t)c->n_blocks * sizeof(oct_int8_block));
     base = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));

@@ -86,6 +86,21 @@ static void search_coarse(search *q)
     }
 }
 
+/* Either end on its own, down to nothing: one may matter much less than the other. */
+static void search_ends(search *q)
+{
+    for (int end = 0; end < 2; end++) {
+        const double low = q->scale * ((double)q->low - q->zero);
+        const double high = q->scale * ((double)q->high - q->zero);
+
+        for (int i = 1; i <= 18; i++) {
+            const double part = i < 18 ? exp2(-0.5 * i) : 0;
+
+            attempt_range(q, end ? low : low * part, end ? high * part : high);
+        }
+    }
+}
+
 enum { STEPS = 6 }; /* to either side */
 
 /* One end after the other, then scale and zero point, nearer and nearer around the best. */
@@ -146,6 +161,7 @@ static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const 
     else
         search_coarse(&q);
     if (q.error == DBL_MAX) return OCT_OK; /* too small or large for a scale: as it is */
+    if (!spec->is_pow2 && !spec->is_symmetric) search_ends(&q);
     if (!spec->is_pow2) search_fine(&q);
     oct_qspec_range(spec, (float)q.scale, q.zero, low, high);
     return OCT_OK;

@@ -96,7 +96,7 @@ const oct_qpoint *oct_qmap_root(const oct_qmap *m, int32_t point);
  * Its state may be OFF. */
 int32_t oct_qmap_at(const oct_qmap *m, const oct_node *node, int32_t operand);
 
-/* --- files (qmap_save.c, qmap_load.c): names instead of pointers; floats survive bit for bit --- */
+/* --- files: names instead of pointers; floats survive bit for bit --- */
 oct_status oct_qmap_save(const oct_qmap *m, const char *path);
 oct_status oct_qmap_load(const oct_graph *g, const char *path, oct_qmap **out);
 bool oct_qmap_equal(const oct_qmap *a, const oct_qmap *b, char *why, size_t why_size);

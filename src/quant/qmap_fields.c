@@ -2,7 +2,6 @@
 /* Fields of JSON objects: types and limits are checked, errors say where. */
 #include "quant/qmap_fields.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -97,8 +96,8 @@ oct_status oct_qmap_to_float(const oct_qmap_in *q, const char *key, json_t *v, f
 {
     const double x = json_is_number(v) ? json_number_value(v) : NAN;
 
-    if (!(fabs(x) <= (double)FLT_MAX))
-        return OCT_QMAP_BAD(q, "'%s' holds what is not a float", key);
+    /* Nine digits of the largest float are a bit more than it: what rounds to it will do. */
+    if (!(fabs(x) < 0x1.ffffffp127)) return OCT_QMAP_BAD(q, "'%s' holds what is not a float", key);
     *out = (float)x;
     return OCT_OK;
 }

@@ -75,9 +75,9 @@ static float scale_of(const oct_qspec *s, double wanted)
 {
     double scale = wanted > 0 ? wanted : SCALE_OF_NOTHING;
 
-    if (s->is_pow2) scale = power_above(scale);
     scale = scale > SCALE_MIN ? scale : SCALE_MIN;
-    return (float)(scale < SCALE_MAX ? scale : SCALE_MAX);
+    scale = scale < SCALE_MAX ? scale : SCALE_MAX;
+    return (float)(s->is_pow2 ? power_above(scale) : scale);
 }
 
 void oct_qspec_solve(const oct_qspec *s, float low, float high, float *scale, int32_t *zero)

@@ -35,8 +35,10 @@ const char *oct_qspec_text(const oct_qspec *s, char *text, size_t size);
 
 /*
  * Scale and zero point for a range of values. The range is widened to contain 0, and 0 is a code.
- * A range of nothing (all zero, constant 0) gives the smallest scale, not 0: 2^-20 times... see .c.
+ * A range of nothing (all zero) gives 2^-18, and no scale is below 2^-60 or above 2^120.
  * Powers of two: the smallest that covers the range; the search for a better one is the solver's.
+ * Symmetric: signed codes reach to the larger of the two ends; unsigned ones have their zero at the
+ * bottom if nothing is below 0, else in the middle.
  */
 void oct_qspec_solve(const oct_qspec *s, float low, float high, float *scale, int32_t *zero);
 

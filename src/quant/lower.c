@@ -66,13 +66,14 @@ static oct_node *behind(const oct_value *v)
 static oct_status pair(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root, oct_value *v,
                        oct_value **q, oct_value **dq)
 {
+    oct_value **constants = l->shared[root - l->m->points], *x;
     oct_node *before = behind(v);
-    oct_value *constants[2], *x;
     oct_lowering_params params;
 
     OCT_TRY(oct_lowering_check(l, p, root, v, &params));
     if (root->spec.rounding != OCT_QROUND_HALF_EVEN) l->rounds_otherwise = true;
-    OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
+    /* Bodies see what is outside of them, so the outermost graph is the place for constants. */
+    if (!constants[0]) OCT_TRY(oct_lowering_constants(l, l->g, &params, constants));
     OCT_TRY(clamp(l, v, before, &root->spec, &params, &x));
     OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_quantize_linear, x, &params, constants,
                                 q));
@@ -273,7 +274,8 @@ static oct_status prepare(oct_lowering *l)
     l->from = oct_arena_array(l->arena, n, sizeof(*l->from));
     l->first = oct_arena_array(l->arena, n, sizeof(*l->first));
     l->claimed = oct_arena_array(l->arena, (size_t)count_operands(l->g) + 1, 1);
-    if (!l->nodes || !l->from || !l->first || !l->claimed) return OCT_ERR_MEMORY;
+    l->shared = oct_arena_array(l->arena, (size_t)OCT_MAX(l->m->n_points, 1), sizeof(*l->shared));
+    if (!l->nodes || !l->from || !l->first || !l->claimed || !l->shared) return OCT_ERR_MEMORY;
     OCT_TRY(index_nodes(l, l->m->g, l->g, &at));
     for (int32_t i = 0; i < l->g->n_value_ids; i++)
         if (l->g->values[i]) OCT_TRY(oct_map_put(&l->names, l->g->values[i]->name, l));

@@ -52,6 +52,8 @@ oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lower
     OCT_TRY(oct_tensor_make(l->ctx, &scale_type, &scale));
     memcpy(scale->data, p->scale, (size_t)p->n * sizeof(float));
     OCT_TRY(oct_lowering_const(l, g, p->base, "scale", scale, &out[0]));
+    out[1] = NULL;
+    if (p->dtype == OCT_DTYPE_I32) return OCT_OK; /* biases: zero is 0, and need not be said */
     OCT_TRY(oct_tensor_make(l->ctx, &zero_type, &zero));
     for (int64_t i = 0; p->zero && i < p->n; i++) {
         const int64_t z = p->zero[i];
@@ -67,10 +69,9 @@ oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, 
                                oct_value *const constants[2], oct_value **out)
 {
     oct_value *const in[] = {x, constants[0], constants[1]};
-    const char *name = oct_lowering_name(l, p->base, op->name);
-    const char *out_name = name ? oct_lowering_name(l, name, "Output") : NULL;
-    oct_value *y = out_name ? oct_value_new(g, out_name, NULL) : NULL;
-    oct_node *n = y ? oct_node_new(g, before, name, op, in, 3, &y, 1) : NULL;
+    const char *name = oct_lowering_name(l, p->base, op->name); /* of the node and its result */
+    oct_value *y = name ? oct_value_new(g, name, NULL) : NULL;
+    oct_node *n = y ? oct_node_new(g, before, name, op, in, constants[1] ? 3 : 2, &y, 1) : NULL;
 
     if (!n) return OCT_ERR_MEMORY;
     if (p->n > 1) OCT_TRY(oct_node_set_int(n, "axis", p->axis));

@@ -10,13 +10,14 @@ typedef struct oct_lowering {
     const oct_qmap *m;
     const oct_target *target;
     oct_lower_options options;
-    oct_graph *g;          /* the copy: ids are those of the original */
-    oct_arena *arena;      /* for the time of lowering */
-    oct_node **nodes;      /* by id: of the copy */
-    const oct_node **from; /* by id: of the original */
-    int32_t n_nodes;       /* ids of the original; nodes made here have larger ones */
-    int32_t *first;        /* by node id: where its operands start in `claimed` */
-    uint8_t *claimed;      /* operands that have a point of their own */
+    oct_graph *g;            /* the copy: ids are those of the original */
+    oct_arena *arena;        /* for the time of lowering */
+    oct_node **nodes;        /* by id: of the copy */
+    const oct_node **from;   /* by id: of the original */
+    int32_t n_nodes;         /* ids of the original; nodes made here have larger ones */
+    int32_t *first;          /* by node id: where its operands start in `claimed` */
+    uint8_t *claimed;        /* operands that have a point of their own */
+    oct_value *(*shared)[2]; /* by point: its scale and zero point, for those it dominates */
     oct_map names;
     int opset;           /* that the types need */
     int64_t n_saturated; /* biases beyond 32 bits */
@@ -32,7 +33,7 @@ const char *oct_lowering_name(oct_lowering *l, const char *base, const char *suf
 oct_status oct_lowering_const(oct_lowering *l, oct_graph *g, const char *base, const char *suffix,
                               oct_tensor *t, oct_value **out);
 
-/* What Q and DQ nodes need, as constants: scale, then zero point. */
+/* What Q and DQ nodes need. */
 typedef struct oct_lowering_params {
     const char *base; /* for names */
     oct_dtype dtype;
@@ -42,6 +43,7 @@ typedef struct oct_lowering_params {
     const int32_t *zero; /* NULL: all 0 */
 } oct_lowering_params;
 
+/* As constants: scale, then zero point (NULL for 32 bits). */
 oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lowering_params *p,
                                   oct_value *out[2]);
 

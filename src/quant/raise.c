@@ -12,7 +12,7 @@
 
 const char *oct_raise_name(oct_raising *r, const char *codes)
 {
-    static const char *const ends[] = {"_QuantizeLinear_Output", "_quantized"};
+    static const char *const ends[] = {"_QuantizeLinear_Output", "_QuantizeLinear", "_quantized"};
     const char *name = NULL;
 
     for (size_t i = 0; i < OCT_COUNT(ends) && !name; i++) {

@@ -215,7 +215,7 @@ static void stores_integers(void **state)
     for (int32_t i = 0; i < g->n_value_ids; i++) /* no float weight is left to be written */
         if (g->values[i] && g->values[i]->data && g->values[i]->type.dtype == OCT_DTYPE_F32)
             assert_true(oct_tensor_length(g->values[i]->data) <= 8);
-    assert_non_null(oct_graph_find_value(g, "x_QuantizeLinear_Output"));
+    assert_non_null(oct_graph_find_value(g, "x_QuantizeLinear"));
     assert_non_null(oct_graph_find_value(g, "x_scale"));
     assert_non_null(oct_graph_find_value(g, "x_zero_point"));
     assert_int_equal(g->info.opsets[0].version, 13);

@@ -23,30 +23,57 @@ static bool is_bare(const char *s)
     return true;
 }
 
-static bool is_printable(const char *s)
+static bool is_ascii(const char *s)
 {
     for (; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) return false;
+        if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f) return false;
     return true;
+}
+
+/* The next character; returns its bytes, 0 if it is no UTF-8. */
+static int next_code(const char *s, uint32_t *code)
+{
+    const unsigned char c = (unsigned char)*s;
+    const int n = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+
+    *code = n > 1 ? c & (0x7fu >> n) : c;
+    for (int i = 1; i < n; i++) {
+        if (((unsigned char)s[i] & 0xc0) != 0x80) return 0;
+        *code = *code << 6 | ((unsigned char)s[i] & 0x3fu);
+    }
+    return n;
+}
+
+/* In double quotes; controls, breaks and marks that YAML changes or refuses as escapes. */
+static void put_quoted(oct_str *b, const char *s)
+{
+    uint32_t code = 0;
+
+    oct_str_puts(b, "\"");
+    for (int n; *s; s += n) {
+        n = next_code(s, &code);
+        if (n == 0) { /* cannot be written: a byte that stands for nothing */
+            oct_str_puts(b, "\\ufffd");
+            n = 1;
+        } else if (code < 0x20 || (code >= 0x7f && code <= 0xa0) || code == 0x2028 ||
+                   code == 0x2029 || code == 0xfeff || (code & 0xfffe) == 0xfffe) {
+            oct_str_printf(b, "\\U%08x", (unsigned)code);
+        } else {
+            if (*s == '"' || *s == '\\') oct_str_puts(b, "\\");
+            oct_str_put(b, s, (size_t)n);
+        }
+    }
+    oct_str_puts(b, "\"");
 }
 
 static void put_text(oct_str *b, const char *s)
 {
     if (is_bare(s)) {
         oct_str_puts(b, s);
-    } else if (is_printable(s)) {
-        oct_str_puts(b, "'");
-        for (; *s; s++)
-            oct_str_put(b, *s == '\'' ? "''" : s, *s == '\'' ? 2 : 1);
-        oct_str_puts(b, "'");
+    } else if (is_ascii(s) && !strchr(s, '\'')) {
+        oct_str_printf(b, "'%s'", s);
     } else {
-        oct_str_puts(b, "\"");
-        for (; *s; s++)
-            if ((unsigned char)*s < 0x20 || *s == 0x7f)
-                oct_str_printf(b, "\\x%02x", (unsigned char)*s);
-            else
-                oct_str_printf(b, "%s%c", *s == '"' || *s == '\\' ? "\\" : "", *s);
-        oct_str_puts(b, "\"");
+        put_quoted(b, s);
     }
 }
 

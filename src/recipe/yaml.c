@@ -11,7 +11,8 @@
 typedef struct reader {
     oct_ctx *ctx;
     oct_arena *arena;
-    const char *name;
+    const char *name, *source;
+    size_t size;
     struct fy_parser *parser;
     struct fy_diag *diag;
     oct_tree *stack[OCT_TREE_MAX_DEPTH];
@@ -117,14 +118,28 @@ static oct_status attach(reader *r, oct_tree *t)
     return OCT_OK;
 }
 
-static oct_status see_scalar(reader *r, const struct fy_event *e, int line, int column)
+/* libfyaml 0.7 loses what follows a '' directly behind another '' in single quotes. */
+static bool is_misread(const reader *r, struct fy_event *e)
+{
+    const struct fy_mark *start = fy_event_start_mark(e), *end = fy_event_end_mark(e);
+
+    if (fy_token_scalar_style(e->scalar.value) != FYSS_SINGLE_QUOTED || !start || !end)
+        return false;
+    if (start->input_pos > end->input_pos || end->input_pos > r->size) return false;
+    return memmem(r->source + start->input_pos, end->input_pos - start->input_pos, "''''", 4);
+}
+
+static oct_status see_scalar(reader *r, struct fy_event *e, int line, int column)
 {
     oct_tree *parent = r->depth ? r->stack[r->depth - 1] : NULL, *t;
+    const char *text;
     size_t len = 0;
-    const char *text = fy_token_get_text(e->scalar.value, &len);
     char *copy;
 
     if (e->scalar.tag) return fail_at(r, line, column, "tags (!..) are not used in recipes");
+    if (is_misread(r, e))
+        return fail_at(r, line, column, "two quotes in a row: write this text in double quotes");
+    text = fy_token_get_text(e->scalar.value, &len);
     if (!text) len = 0;
     if (len && memchr(text, '\0', len)) return fail_at(r, line, column, "a zero byte in a text");
     if (!(copy = oct_arena_strndup(r->arena, text ? text : "", len))) return OCT_ERR_MEMORY;
@@ -219,6 +234,8 @@ static oct_status read_events(reader *r, const char *text, size_t size)
     struct fy_event *e;
     oct_status st = OCT_OK;
 
+    r->source = text;
+    r->size = size;
     fy_diag_cfg_default(&diag);
     diag.fp = NULL;
     diag.output_fn = drop;

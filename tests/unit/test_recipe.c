@@ -220,6 +220,7 @@ static void refuses_broken_and_hostile_text(void **out)
         {"model: \xff\n", "r.yaml:1:8: this is no text"},
         {"model: a\nx: \x01\n", "r.yaml:2:4: this is no text"},
         {"model: \"a\\0b\"\n", "a zero byte"},
+        {"model: 'a''''b'\n", "r.yaml:1:8: two quotes in a row"},
         {"? [a, b]\n: c\n", "a key must be a single word"},
     };
 
@@ -289,10 +290,10 @@ static void text_reads_back(void **out)
     oct_recipe *copy = NULL;
 
     assert_ok(s->ctx, load(s, whole));
-    assert_ok(s->ctx, oct_recipe_set(s->r, "ignore-name", "it's a \"name\"\n\\x"));
+    assert_ok(s->ctx, oct_recipe_set(s->r, "ignore-name", "it's a ''\"name\"\n\\x"));
     assert_ok(s->ctx, oct_recipe_set(s->r, "ignore-name", "true"));
     assert_ok(s->ctx, oct_recipe_set(s->r, "ignore-name", "12"));
-    assert_ok(s->ctx, oct_recipe_set(s->r, "ignore-name", "a, b: {c} # d"));
+    assert_ok(s->ctx, oct_recipe_set(s->r, "ignore-name", "a, b: {c} # d \xc3\xa9\xef\xbb\xbf"));
     assert_ok(s->ctx, oct_recipe_text(s->r, &text));
     assert_ok(s->ctx, oct_recipe_new(s->ctx, &copy));
     assert_ok(s->ctx, oct_recipe_load_memory(copy, "text", text, strlen(text)));
@@ -301,7 +302,7 @@ static void text_reads_back(void **out)
     assert_int_equal(options_of(copy).ignored.n_names, 4);
     for (int i = 0; i < 4; i++)
         assert_string_equal(options_of(copy).ignored.names[i], options_of(s->r).ignored.names[i]);
-    assert_string_equal(options_of(copy).ignored.names[0], "it's a \"name\"\n\\x");
+    assert_string_equal(options_of(copy).ignored.names[0], "it's a ''\"name\"\n\\x");
     oct_recipe_free(copy);
 }
 

@@ -26,6 +26,17 @@ static const cli_opt *find(const target *t, const char *name, size_t len, char *
     return NULL;
 }
 
+static const cli_opt *find_letter(const target *t, char letter, char **base)
+{
+    for (; t->opts; t++)
+        for (const cli_opt *o = t->opts; o->kind; o++)
+            if (o->letter == letter) {
+                *base = t->base;
+                return o;
+            }
+    return NULL;
+}
+
 static void append(cli_list *list, const char *value)
 {
     list->items = cli_realloc(list->items, (size_t)list->n + 1, sizeof(*list->items));
@@ -102,6 +113,8 @@ static oct_status option(cli *c, const target *targets, char **argv, int *i)
         o = find(targets, "help", 4, &base);
     else if (len > 2 && word[1] == '-')
         o = find(targets, word + 2, len - 2, &base);
+    else if (len == 2)
+        o = find_letter(targets, word[1], &base);
     if (!o) {
         if (eq) word[len] = '\0';
         return unknown(c, targets, word);
@@ -114,6 +127,7 @@ static oct_status option(cli *c, const target *targets, char **argv, int *i)
                             o->metavar);
         value = argv[++*i];
     }
+    if (o->given) *(bool *)(void *)(base + o->given) = true;
     return store(c, o, base, value);
 }
 
@@ -152,6 +166,7 @@ static oct_status check_files(cli *c, const cli_command *cmd, char **files)
 
     cli_usage_line(cmd, usage, sizeof(usage));
     for (; f->name; f++) {
+        if (!files[n] && (f->flags & CLI_FILE_MAYBE)) return OCT_OK;
         if (!files[n]) return cli_fail(c, OCT_ERR_ARG, "%s is missing; usage: %s", f->name, usage);
         do {
             const oct_status st = check_file(c, f, files[n]);

@@ -21,7 +21,7 @@ static const cli_opt common_opts[] = {
     {CLI_INT, "threads", offsetof(cli_common, threads), "N",
      .help = "threads to use; by default the physical cores this process may use", .min = 1},
     {CLI_INT, "seed", offsetof(cli_common, seed), "S", .help = "start of every random choice",
-     .def = "0"},
+     .def = "0", .given = offsetof(cli_common, seed_given)},
     {CLI_FLAG, "json", offsetof(cli_common, json), .help = "print the result as JSON"},
     {CLI_FLAG, "quiet", offsetof(cli_common, quiet),
      .help = "print only results and errors: no progress, no notes"},

@@ -45,14 +45,18 @@ typedef struct cli_opt {
     size_t offset;
     const char *metavar; /* "N", "FILE"; NULL for flags */
     const char *help;
-    const char *def; /* default, read as if it were typed; NULL: the field stays 0 */
-    int64_t min;     /* of CLI_INT */
+    const char *def;   /* default, read as if it were typed; NULL: the field stays 0 */
+    int64_t min;       /* of CLI_INT */
+    char letter;       /* short form: 'o' for -o; 0: none */
+    size_t given;      /* offset of a bool that tells that it was typed; 0: none */
+    const char *usual; /* default that is only shown */
 } cli_opt;
 
 enum {
-    CLI_FILE_IN = 1u << 0,   /* must exist: a missing one is answered with the nearest name */
-    CLI_FILE_OUT = 1u << 1,  /* its folder must exist */
-    CLI_FILE_MANY = 1u << 2, /* one or more; only the last of a table */
+    CLI_FILE_IN = 1u << 0,    /* must exist: a missing one is answered with the nearest name */
+    CLI_FILE_OUT = 1u << 1,   /* its folder must exist */
+    CLI_FILE_MANY = 1u << 2,  /* one or more; only the last of a table */
+    CLI_FILE_MAYBE = 1u << 3, /* may be left out; only the last of a table */
 };
 
 /* A word that is not an option. */
@@ -72,6 +76,7 @@ typedef struct cli_common {
     bool help, quiet, json;
     int64_t threads; /* 0: the library's choice */
     int64_t seed;
+    bool seed_given;
 } cli_common;
 
 typedef struct cli_command cli_command;

@@ -18,7 +18,7 @@ static const cli_opt opts[] = {
      .help = "draw the whole model into FILE: .svg, .png, .pdf or .dot"},
     {CLI_STR, "filter", offsetof(args, filter), "REGEX",
      .help = "list only nodes in whose name or operator the pattern (PCRE) is found; ^ and $ "
-             "anchor it"},
+             "anchor it. With ^ in front, what octet quantize --ignore-pattern would keep float"},
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
@@ -31,6 +31,8 @@ static const cli_file file_args[] = {
 static const cli_example examples[] = {
     {"inspect yolov8n.onnx", "Inputs, outputs, all nodes with shapes, parameters and MACs"},
     {"inspect yolov8n.onnx --filter 'model.22/.*Conv$'", "Only the convolutions of the head"},
+    {"inspect yolov8n.onnx --filter '^/model.22/cv2'",
+     "What octet quantize --ignore-pattern '/model.22/cv2' keeps float"},
     {"inspect yolov8n.onnx --graph yolov8n.svg --quiet",
      "Only the drawing, with shapes on the edges"},
     {"inspect net.onnx --input-shape 1x3x416x416 --json",

@@ -14,8 +14,8 @@ void cli_usage_line(const cli_command *cmd, char *text, size_t size)
     size_t at = (size_t)snprintf(text, size, "octet %s", cmd->name);
 
     for (const cli_file *f = cmd->files; f->name && at < size; f++)
-        at += (size_t)snprintf(text + at, size - at, " %s%s", f->name,
-                               f->flags & CLI_FILE_MANY ? "..." : "");
+        at += (size_t)snprintf(text + at, size - at, f->flags & CLI_FILE_MAYBE ? " [%s]" : " %s%s",
+                               f->name, f->flags & CLI_FILE_MANY ? "..." : "");
     if (at < size) (void)snprintf(text + at, size - at, " [options]");
 }
 
@@ -54,9 +54,11 @@ static void put_opts(FILE *out, const cli_opt *opts)
     char left[128];
 
     for (const cli_opt *o = opts; o->kind; o++) {
-        (void)snprintf(left, sizeof(left), "--%s%s%s", o->name, o->metavar ? " " : "",
-                       o->metavar ? o->metavar : "");
-        put_entry(out, left, o->help, o->def);
+        const char letter[] = {'-', o->letter, ',', ' ', '\0'};
+
+        (void)snprintf(left, sizeof(left), "%s--%s%s%s", o->letter ? letter : "", o->name,
+                       o->metavar ? " " : "", o->metavar ? o->metavar : "");
+        put_entry(out, left, o->help, o->def ? o->def : o->usual);
     }
 }
 

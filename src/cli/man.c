@@ -62,7 +62,9 @@ static void put_about(FILE *out, const char *text)
 static void put_opts(FILE *out, const cli_opt *opts)
 {
     for (const cli_opt *o = opts; o->kind; o++) {
-        (void)fputs(".TP\n\\fB\\-\\-", out);
+        (void)fputs(".TP\n", out);
+        if (o->letter) (void)fprintf(out, "\\fB\\-%c\\fR, ", o->letter);
+        (void)fputs("\\fB\\-\\-", out);
         put(out, o->name);
         (void)fputs("\\fR", out);
         if (o->metavar) {
@@ -72,9 +74,9 @@ static void put_opts(FILE *out, const cli_opt *opts)
         }
         (void)fputc('\n', out);
         put_words(out, o->help);
-        if (o->def) {
+        if (o->def || o->usual) {
             (void)fputs(" (default: ", out);
-            put(out, o->def);
+            put(out, o->def ? o->def : o->usual);
             (void)fputs(")", out);
         }
         (void)fputs(".\n", out);
@@ -85,7 +87,8 @@ static void put_command(FILE *out, const cli_command *cmd)
 {
     (void)fprintf(out, ".SS \"octet %s", cmd->name);
     for (const cli_file *f = cmd->files; f->name; f++)
-        (void)fprintf(out, " %s%s", f->name, f->flags & CLI_FILE_MANY ? "..." : "");
+        (void)fprintf(out, f->flags & CLI_FILE_MAYBE ? " [%s]" : " %s%s", f->name,
+                      f->flags & CLI_FILE_MANY ? "..." : "");
     (void)fputs(" [options]\"\n", out);
     (void)fputs("To ", out);
     put(out, cmd->help);

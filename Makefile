@@ -12,8 +12,8 @@ SUDO = $(shell [ "$$(id -u)" = 0 ] || [ -n "$(DESTDIR)" ] || [ -w "$(PREFIX)" ] 
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
-.PHONY: all test test-unit demo bench-peers check-peers format format-check coverage fuzz install \
-	uninstall clean help
+.PHONY: all test test-unit demo accuracy bench-peers check-peers format format-check coverage fuzz \
+	install uninstall clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -54,6 +54,13 @@ check-peers: all $(PEERS)/ready
 bench-peers: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/bench_peers.py $(BUILD)/octet --threads $(THREADS) \
 		--json $(BUILD)/bench-peers.json
+	@$(PEERS_PYTHON) tests/peers/bench_quantize.py $(BUILD)/octet --threads $(THREADS) \
+		--json $(BUILD)/bench-quantize.json
+
+# ACCURACY: further options, as in ACCURACY='--targets ort --speed'.
+accuracy: all $(PEERS)/ready
+	@$(PEERS_PYTHON) tests/peers/accuracy.py $(BUILD)/octet --threads $(THREADS) \
+		--json $(BUILD)/accuracy.json $(QUICK) $(ACCURACY)
 
 C_FILES = find include src tests tools -name '*.c' -o -name '*.h'
 
@@ -85,7 +92,8 @@ help:
 	@echo 'make test         all tests (test-unit: the quick ones)'
 	@echo 'make demo         a network made, inspected, simplified, run, timed'
 	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
-	@echo 'make bench-peers  speed against ONNX Runtime and OpenVINO (needs ../shared)'
+	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'
+	@echo 'make accuracy     what INT8 costs each network on each target (needs ../shared)'
 	@echo 'make coverage     line coverage of src/ by the tests'
 	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))'
 	@echo 'make format       clang-format on every C file'

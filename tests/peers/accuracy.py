@@ -53,7 +53,7 @@ def attempt(row, key, work):
     """row[key], or a complaint that names it."""
     try:
         row[key] = work()
-    except (RuntimeError, OSError, KeyError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # each runtime has its own kinds
         row.setdefault("errors", []).append(f"{key}: {error}")
 
 
@@ -176,8 +176,8 @@ def print_row(row, checked):
 def print_speed(rows):
     rows = [r for r in rows if "speed" in r]
     if rows:
-        print(f"\n{'in ONNX Runtime, target ort':28s}{'float ms':>10s}{'int8 ms':>10s}{'faster':>9s}"
-              f"{'at least':>10s}{'integer, float convolutions':>30s}")
+        print(f"\n{'in ONNX Runtime, target ort':28s}{'float ms':>10s}{'int8 ms':>10s}"
+              f"{'faster':>9s}{'at least':>10s}{'integer, float convolutions':>30s}")
     for row in rows:
         s = row["speed"]
         print(f"{row['network']:28s}{s['float_ms']:10.2f}{s['int8_ms']:10.2f}"
@@ -187,11 +187,10 @@ def print_speed(rows):
 
 def print_means(rows):
     """Over all networks, since single differences below .003 are noise."""
-    print()
     for target in TARGETS:
         drops = [r["drop"] for r in rows if r["target"] == target and "drop" in r]
         if len(drops) > 1:
-            print(f"mean drop of {len(drops)} networks, target {target}: "
+            print(f"target {target}: mean drop of {len(drops)} networks "
                   f"{statistics.fmean(drops):+.4f}, worst {max(drops):+.4f}")
 
 
@@ -245,7 +244,11 @@ def main():
     args = parse()
     peers.need_shared("accuracy")
     with tempfile.TemporaryDirectory() as work:
-        rows = measure(args, Path(work))
+        try:
+            rows = measure(args, Path(work))
+        except RuntimeError as error:
+            sys.exit(f"accuracy: {error}")
+        print()
         print_means(rows)
         print_speed(rows)
         result = {"threads": args.threads, "images": args.limit, "rows": rows}
@@ -255,7 +258,7 @@ def main():
     n_missed = sum(bool(r["missed"]) for r in rows) if args.limit is None else 0
     n_failed = sum("errors" in r for r in rows)
     if args.limit is None:
-        print(f"\n{len(rows)} rows, {n_missed} missed")
+        print(f"{len(rows)} rows, {n_missed} missed")
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(result, indent=1) + "\n")

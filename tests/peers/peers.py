@@ -54,7 +54,10 @@ class Preparation:
     def pixels(self, image):
         x, y, w, h = self.place(*image.size)
         canvas = Image.new("RGB", (self.size, self.size), (114, 114, 114))
-        canvas.paste(image.resize((w, h), Image.BILINEAR), (x, y))
+        # Across, then down, as octet does; Pillow 13 alone takes the cheaper order, which rounds
+        # differently.
+        across = image.resize((w, image.height), Image.BILINEAR)
+        canvas.paste(across.resize((w, h), Image.BILINEAR), (x, y))
         return np.asarray(canvas)
 
     def numbers(self, pixels):

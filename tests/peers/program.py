@@ -55,8 +55,10 @@ def measured(command):
         err.seek(0)
         text, complaint = out.read(), err.read()
     if process.returncode:
-        last = (complaint or text).strip().split("\n")[-1]
-        raise RuntimeError(last or f"exit {process.returncode}")
+        said = (complaint or text).strip().split("\n")
+        # octet says it first, Python last.
+        reason = next((s for s in said if s.startswith("octet")), said[-1])
+        raise RuntimeError(reason or f"exit {process.returncode}")
     return Run(text, seconds, peak)
 
 

@@ -87,11 +87,9 @@ static void extend(oct_histogram *h, float low, float high)
 
 /* Slots of n numbers. floor() without an instruction for it: truncate, and one less if that went
  * up. */
-static void slots_of(const oct_histogram *h, const float *x, int n, int32_t *slot)
+static void slots_of(const float *restrict x, int n, float inv, int32_t base,
+                     int32_t *restrict slot)
 {
-    const float inv = ldexpf(1.0f, -h->k);
-    const int32_t base = (int32_t)h->base;
-
     for (int i = 0; i < n; i++) {
         const float t = x[i] * inv;
         const int32_t whole = (int32_t)t;
@@ -100,53 +98,66 @@ static void slots_of(const oct_histogram *h, const float *x, int n, int32_t *slo
     }
 }
 
-/* `rows` rows of n numbers. */
-static void count_plain(oct_histogram *h, const float *x, int64_t rows, int64_t n, int64_t pitch)
+typedef struct copies {
+    uint32_t count[COPIES][COPY_SLOTS];
+} copies;
+
+static void add(oct_histogram *h, copies *c, const int32_t *slot, int n)
 {
-    int32_t slot[BLOCK];
+    int i = 0;
+
+    for (; c && i + COPIES <= n; i += COPIES)
+        for (int k = 0; k < COPIES; k++)
+            c->count[k][slot[i + k]]++;
+    for (; i < n; i++)
+        h->count[slot[i]]++;
+}
+
+/* `rows` rows of n numbers. Slots are gathered, over rows if they are short, before counting. */
+static void count(oct_histogram *h, copies *c, const float *x, int64_t rows, int64_t n,
+                  int64_t pitch)
+{
+    const float inv = ldexpf(1.0f, -h->k);
+    const int32_t base = (int32_t)h->base;
+    int32_t slot[2 * BLOCK];
+    int filled = 0;
 
     for (int64_t r = 0; r < rows; r++, x += pitch)
         for (int64_t i = 0; i < n; i += BLOCK) {
             const int len = (int)OCT_MIN(n - i, BLOCK);
 
-            slots_of(h, x + i, len, slot);
-            for (int j = 0; j < len; j++)
-                h->count[slot[j]]++;
+            slots_of(x + i, len, inv, base, slot + filled);
+            filled += len;
+            if (filled < BLOCK) continue;
+            add(h, c, slot, filled);
+            filled = 0;
         }
+    add(h, c, slot, filled);
 }
 
-static void count_copies(oct_histogram *h, const float *x, int64_t rows, int64_t n, int64_t pitch)
+static void count_in_copies(oct_histogram *h, const float *x, int64_t rows, int64_t n,
+                            int64_t pitch)
 {
     const int64_t used = oct_histogram_used(h);
-    uint32_t copy[COPIES][COPY_SLOTS];
-    int32_t slot[BLOCK];
+    copies c;
 
-    for (int c = 0; c < COPIES; c++)
-        memset(copy[c], 0, (size_t)used * sizeof(copy[c][0]));
-    for (int64_t r = 0; r < rows; r++, x += pitch)
-        for (int64_t i = 0; i < n; i += BLOCK) {
-            const int len = (int)OCT_MIN(n - i, BLOCK), pairs = len & ~1;
-
-            slots_of(h, x + i, len, slot);
-            for (int j = 0; j < pairs; j += 2) {
-                copy[0][slot[j]]++;
-                copy[1][slot[j + 1]]++;
-            }
-            if (pairs < len) copy[0][slot[pairs]]++;
-        }
-    for (int64_t i = 0; i < used; i++)
-        h->count[i] += (uint64_t)copy[0][i] + copy[1][i];
+    for (int k = 0; k < COPIES; k++)
+        memset(c.count[k], 0, (size_t)used * sizeof(c.count[k][0]));
+    count(h, &c, x, rows, n, pitch);
+    for (int k = 0; k < COPIES; k++)
+        for (int64_t i = 0; i < used; i++)
+            h->count[i] += c.count[k][i];
 }
 
-static void count(oct_histogram *h, const float *x, int64_t rows, int64_t n, int64_t pitch)
+static void count_rows(oct_histogram *h, const float *x, int64_t rows, int64_t n, int64_t pitch)
 {
     const int64_t total = rows * n;
 
     /* Copies count in 32 bits. */
     if (total < COPY_FROM || total > INT32_MAX || h->n_slots > COPY_SLOTS)
-        count_plain(h, x, rows, n, pitch);
+        count(h, NULL, x, rows, n, pitch);
     else
-        count_copies(h, x, rows, n, pitch);
+        count_in_copies(h, x, rows, n, pitch);
 }
 
 void oct_histogram_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan)
@@ -155,9 +166,9 @@ void oct_histogram_see(oct_histogram *h, const oct_sight *s, const oct_scan *sca
     if (scan->low < h->low || scan->high > h->high) extend(h, scan->low, scan->high);
     h->zeros += (uint64_t)scan->zeros;
     if (s->planar || s->pitch == s->channels)
-        count(h, s->data, 1, s->pixels * s->channels, 0);
+        count_rows(h, s->data, 1, s->pixels * s->channels, 0);
     else
-        count(h, s->data, s->pixels, s->channels, s->pitch);
+        count_rows(h, s->data, s->pixels, s->channels, s->pitch);
 }
 
 static void row_slots(const float *restrict x, const float *restrict inv,
@@ -173,7 +184,7 @@ static void row_slots(const float *restrict x, const float *restrict inv,
 
 /* Channels [c, c + width) of rows: a row of numbers goes to as many histograms. Their counts lie
  * one behind the other. */
-static void count_rows(oct_histogram *h, const oct_sight *s, int64_t c, int width)
+static void count_channels(oct_histogram *h, const oct_sight *s, int64_t c, int width)
 {
     uint64_t *counts = h[c].count;
     float inv[LANES];
@@ -207,7 +218,7 @@ void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *sc
         h[c].zeros += (uint64_t)scan[c].zeros;
     }
     for (int64_t c = 0; c < s->channels; c += LANES)
-        count_rows(h, s, c, (int)OCT_MIN(s->channels - c, LANES));
+        count_channels(h, s, c, (int)OCT_MIN(s->channels - c, LANES));
 }
 
 void oct_histogram_merge(oct_histogram *h, const oct_histogram *other)

@@ -62,21 +62,30 @@ INLINE vi splat_vi(int32_t x)
 /* Packed weights. */
 INLINE quads load_weights(const int8_t *p)
 {
-    quads q;
+    quads q; /* vector by vector: a struct would be copied through memory */
 
-    memcpy(&q, p, sizeof(q));
+    for (int i = 0; i < QUAD_VECS; i++)
+        memcpy(&q.v[i], p + i * BW, BW);
     return q;
 }
 
-/* Codes in bytes 0 and 2 of each lane, and in 1 and 3, as pairs of 16 bits. */
+/*
+ * Codes in bytes 0 and 2 of each lane, and in 1 and 3, as pairs of 16 bits. The bytes are picked by
+ * instructions that compilers leave alone: masks they would move to scalar registers.
+ */
 INLINE quads widen(vi x)
 {
 #if QUAD_BYTES == 4
     return (quads){{x}};
 #elif VW == 16 && defined(__AVX512BW__)
-    return (quads){{x & 0x00ff00ff, (vi)_mm512_srli_epi16((__m512i)x, 8)}};
+    return (quads){{(vi)_mm512_maskz_mov_epi8(0x5555555555555555u, (__m512i)x),
+                    (vi)_mm512_srli_epi16((__m512i)x, 8)}};
 #elif VW == 8 && defined(__AVX2__)
-    return (quads){{x & 0x00ff00ff, (vi)_mm256_srli_epi16((__m256i)x, 8)}};
+    const __m256i even = _mm256_set1_epi64x((int64_t)0xff06ff04ff02ff00u);
+    const __m256i high = _mm256_set1_epi64x((int64_t)0xff0eff0cff0aff08u);
+
+    return (quads){{(vi)_mm256_shuffle_epi8((__m256i)x, _mm256_unpacklo_epi64(even, high)),
+                    (vi)_mm256_srli_epi16((__m256i)x, 8)}};
 #else
     return (quads){{x & 0x00ff00ff, (x >> 8) & 0x00ff00ff}};
 #endif
@@ -122,7 +131,7 @@ INLINE vi dot(vi sum, quads x, quads w)
 #elif VW == 8 && QUAD_BYTES == 4
     return (vi)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)x.v[0], (__m256i)w.v[0]);
 #else
-    return sum + multiply_pairs(x.v[0], w.v[0]) + multiply_pairs(x.v[1], w.v[1]);
+    return sum + (multiply_pairs(x.v[0], w.v[0]) + multiply_pairs(x.v[1], w.v[1]));
 #endif
 }
 

@@ -21,6 +21,7 @@ static const struct anchor {
     {&oct_op_add, TAKES_ACT},
     {&oct_op_mul, TAKES_ACT},
     {&oct_op_sub, TAKES_ACT},
+    {&oct_op_batch_normalization, TAKES_ACT}, /* one that could not be folded */
 };
 
 typedef struct finder {

@@ -130,8 +130,8 @@ static oct_status decide(oct_placer *p, const uint8_t *is_tail)
 
 /* --- who reads integers --- */
 
-/* From the end: values that integer groups read. A group without weights is worth it only if what
- * it makes is read as integers: else its operands would be rounded for nothing. */
+/* From the end: values that integer groups read. A group that is no convolution or product is worth
+ * it only if what it makes is read as integers: else its operands would be rounded for nothing. */
 static void spread(oct_placer *p)
 {
     for (const oct_node *n = p->g->last; n; n = n->prev) {
@@ -146,7 +146,7 @@ static void spread(oct_placer *p)
             passes |= p->is_wanted[n->out[o]->id];
             is_mixed |= p->is_read_float[n->out[o]->id] || n->out[o]->is_output;
         }
-        if (n == group->last && p->is_integer[k] && weight_of(group->anchor) < 0 &&
+        if (n == group->last && p->is_integer[k] && group->anchor->op->flow != OCT_FLOW_SOURCE &&
             !p->is_wanted[y->id]) {
             p->is_integer[k] = 0;
             p->m->float_reason[group->anchor->id] = "nothing reads its result as integers";

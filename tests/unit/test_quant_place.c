@@ -258,6 +258,37 @@ static void float_readers_pull_no_points(void **state)
     finish(&p);
 }
 
+/* Attention: both operands of the product, although only Softmax reads its result. */
+static void a_product_of_activations_is_integer(void **state)
+{
+    placed p;
+    oct_value *x, *q, *k, *logits, *scaled;
+    oct_node *s;
+
+    start(&p, *state, "octet");
+    x = graph_input(p.f, "x", OCT_DTYPE_F32, 3, (int64_t[]){1, 6, 8});
+    q = emit(p.f, &oct_op_mat_mul, x, weights(p.f, &p.rng, 2, (int64_t[]){8, 4}));
+    k = emit(p.f, &oct_op_mat_mul, x, weights(p.f, &p.rng, 2, (int64_t[]){8, 6}));
+    k = emit(p.f, &oct_op_reshape, k, oct_ints(&p.f->b, (int64_t[]){1, 4, 9}, 3));
+    logits = emit(p.f, &oct_op_mat_mul, q, k);
+    scaled = emit(p.f, &oct_op_mul, logits, oct_scalar(&p.f->b, 0.5f));
+    s = node(p.f, &oct_op_softmax, scaled, NULL, NULL);
+    output(&p,
+           emit(p.f, &oct_op_mat_mul, infer(p.f, s), weights(p.f, &p.rng, 2, (int64_t[]){9, 2})));
+    p.o.tail = "off";
+    place(&p);
+    assert_true(is_active(&p, q));
+    assert_int_equal(at(&p, k)->state, OCT_QSTATE_DOMINATED);
+    assert_null(at(&p, logits));
+    assert_null(at(&p, scaled));
+    assert_true(is_active(&p, s->out[0]));
+    finish(&p);
+    p.o.model_type = "transformer";
+    place(&p);
+    assert_true(at(&p, q)->spec.is_symmetric && !at(&p, x)->spec.is_symmetric);
+    finish(&p);
+}
+
 static void weights_that_change_stay_float(void **state)
 {
     placed p;
@@ -434,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(scales_reach_their_readers, setup, teardown),
         cmocka_unit_test_setup_teardown(products_over_another_axis_get_one_scale, setup, teardown),
         cmocka_unit_test_setup_teardown(float_readers_pull_no_points, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_product_of_activations_is_integer, setup, teardown),
         cmocka_unit_test_setup_teardown(weights_that_change_stay_float, setup, teardown),
         cmocka_unit_test_setup_teardown(weight_axes_follow_the_operator, setup, teardown),
         cmocka_unit_test_setup_teardown(ort_has_points_in_front_of_activations, setup, teardown),

@@ -47,6 +47,7 @@ check-peers: all $(PEERS)/ready
 	@status=0; \
 	$(PEERS_PYTHON) tests/peers/check_coco.py $(BUILD)/octet $(QUICK) || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_qdq.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
 	exit $$status

@@ -181,6 +181,7 @@ static oct_status find_groups(oct_fuser *f)
         if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id]) continue;
         if ((f->lazy[n->id] = oct_node_is_lazy(f, n))) continue;
         if (!p->options.simulate) OCT_TRY(oct_fuser_integer(f, n, &g));
+        if (!g) OCT_TRY(oct_fuser_dynamic(f, n, &g));
         if (!g) {
             if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
             *g = (oct_group){.anchor = n, .last = n, .fuse = {.residual = -1}};

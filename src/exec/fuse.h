@@ -41,6 +41,9 @@ const char *oct_group_label(oct_plan *p, const oct_group *g);
 /* integer.c: a step on codes for the node and what follows it; *g stays NULL if there is none. */
 oct_status oct_fuser_integer(oct_fuser *f, const oct_node *n, oct_group **g);
 
+/* dynamic.c: the same for products of integers whose scales are known at run time. */
+oct_status oct_fuser_dynamic(oct_fuser *f, const oct_node *n, oct_group **g);
+
 /* freeze.c: marks nodes whose operands are all constant behind a DequantizeLinear, and computes
  * those that a step reads in float after all. */
 bool oct_node_is_lazy(const oct_fuser *f, const oct_node *n);

@@ -278,18 +278,18 @@ static void finish_pixels(void *arg, int64_t begin, int64_t end)
                               st->y_pitch);
 }
 
-static void run_wide(const state *st, const part *part, const oct_int8_io *io, int n_threads)
+static void run_wide(const state *st, const part *to, const oct_int8_io *io, int n_threads)
 {
     int32_t *sum = (int32_t *)(void *)((char *)io->scratch + st->work_size);
     int32_t *rest = sum + st->n_pixels * st->c_out;
-    oct_int8_io to = *io;
-    job j = {st, part, sum, rest, io->residual, io->y};
+    oct_int8_io sums = *io;
+    job j = {st, to, sum, rest, io->residual, io->y};
 
-    to.residual = NULL;
-    to.y = sum;
-    oct_int8_conv_run(&part->conv, &part->sums, &to, n_threads);
-    to.y = rest;
-    oct_int8_conv_run(&part->rest, &part->sums, &to, n_threads);
+    sums.residual = NULL;
+    sums.y = sum;
+    oct_int8_conv_run(&to->conv, &to->sums, &sums, n_threads);
+    sums.y = rest;
+    oct_int8_conv_run(&to->rest, &to->sums, &sums, n_threads);
     oct_parallel_for(n_threads, st->n_pixels, OCT_MAX(1, 16384 / st->c_out), finish_pixels, &j);
 }
 

@@ -55,6 +55,7 @@ typedef struct oct_integer {
     const oct_tensor *factor; /* on the weights, [O or 1, C/group, 1..]; NULL: none */
     const oct_node **chain;   /* a function of one operand: its nodes, first to last */
     int n_chain;
+    bool is_dynamic; /* scale and zero point of the operand are operands too (dynamic.h) */
 } oct_integer;
 
 typedef struct oct_step {

@@ -210,8 +210,9 @@ INLINE void gather_run(const uint8_t *x, int64_t row, int64_t step, int64_t run,
     static const uint8_t none[4] = {0};
 
     for (int64_t i = 0; i < n; i++, x += step, to += k_pad) {
-        UNROLL for (int64_t ky = 0; ky < KH; ky++) UNROLL for (int64_t b = 0; b < BLOCKS; b++)
-            memcpy(to + ky * run + b * 16, x + ky * row + b * 16, 16);
+        for (int64_t ky = 0; ky < KH; ky++)
+            for (int64_t block = 0; block < BLOCKS * 16; block += 16)
+                memcpy(to + ky * run + block, x + ky * row + block, 16);
         memcpy(to + KH * run, none, sizeof(none));
     }
 }

@@ -175,7 +175,7 @@ static oct_status evaluate(const oct_node *n, const oct_tensor *x, unsigned wide
     }
     oct_free(x->ctx, results);
     oct_tensor_unref(y);
-    return st;
+    return st == OCT_ERR_MEMORY ? st : OCT_OK; /* what cannot be computed cannot be told */
 }
 
 /* A tensor of labels may be narrowed in place, so views of others' will not do. */
@@ -283,8 +283,8 @@ static oct_status concat(const oct_node *n, const oct_tensor *const *in, int32_t
                          oct_tensor **out)
 {
     const oct_type *y = &n->out[k]->type;
-    const int64_t a = oct_node_attr(n, "axis")->i;
-    const int32_t axis = (int32_t)(a < 0 ? a + y->rank : a);
+    const oct_attr *a = oct_node_attr(n, "axis");
+    const int64_t axis = !a ? -1 : a->i < 0 ? a->i + y->rank : a->i;
     oct_tensor **part;
     unsigned wide = 0;
     oct_status st = OCT_OK;
@@ -306,7 +306,7 @@ done:
     for (int32_t i = 0; i < n->n_in; i++)
         oct_tensor_unref(part[i]);
     oct_free(in[0]->ctx, part);
-    return st;
+    return st == OCT_ERR_MEMORY ? st : OCT_OK;
 }
 
 /* What is added in front of each axis; false: not known. */

@@ -42,9 +42,18 @@ static unsigned takes(const oct_node *n)
     return 0;
 }
 
+/* A file may leave out what an operator needs. */
+static bool is_whole(const oct_node *n)
+{
+    if (n->n_in < n->op->min_in || n->n_out != 1 || !n->out[0]) return false;
+    for (int32_t i = 0; i < n->op->min_in; i++)
+        if (!n->in[i]) return false;
+    return true;
+}
+
 static bool is_free(const finder *f, const oct_node *n)
 {
-    return n && !f->lead[n->id];
+    return n && !f->lead[n->id] && is_whole(n);
 }
 
 /* --- activations --- */
@@ -64,8 +73,7 @@ static bool is_scalar(const oct_value *v)
 /* Is every operand of n the value, a part's result, or one number? */
 static bool may_join(const finder *f, const island *s, const oct_node *n, const oct_value *v)
 {
-    if (!is_free(f, n) || n->graph != v->graph || n->n_out != 1 || !n->out[0] || is_part(s, n))
-        return false;
+    if (!is_free(f, n) || n->graph != v->graph || is_part(s, n)) return false;
     if (!(n->op->flags & OCT_OP_ELEMENTWISE) || !oct_type_equal(&n->out[0]->type, &v->type))
         return false;
     for (int32_t i = 0; i < n->n_in; i++) {
@@ -232,7 +240,7 @@ static void grow(finder *f, oct_group *g)
                          (f->t->flags & (OCT_TARGET_FUSES_RESIDUAL | OCT_TARGET_SKIP_BRANCH));
     bool has_act = false;
 
-    if (!may || g->anchor->n_out != 1 || g->anchor->out[0]->type.dtype != OCT_DTYPE_F32) return;
+    if (!may || !is_whole(g->anchor) || g->anchor->out[0]->type.dtype != OCT_DTYPE_F32) return;
     if (may & TAKES_BIAS) take_bias(f, g);
     for (;;) {
         const bool had_add = g->add != NULL;

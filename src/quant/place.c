@@ -86,6 +86,8 @@ static bool is_float32(const oct_value *v)
 
 static bool has_activation(const oct_node *n)
 {
+    for (int32_t i = 0; i < n->op->min_in; i++)
+        if (!oct_node_in(n, i)) return false; /* a broken file */
     for (int32_t i = 0; i < n->n_in; i++)
         if (oct_operand_role(n, i) == OCT_QROLE_ACT && is_float32(n->in[i]) && !n->in[i]->data)
             return true;

@@ -146,7 +146,7 @@ static bool is_depthwise(const oct_node *n)
 {
     const oct_type *x, *w;
 
-    if (!oct_node_is(n, &oct_op_conv)) return false;
+    if (!oct_node_is(n, &oct_op_conv) || !oct_node_in(n, 0) || !oct_node_in(n, 1)) return false;
     x = &n->in[0]->type;
     w = &n->in[1]->type;
     return x->rank >= 3 && w->rank == x->rank && w->dim[1] == 1 && x->dim[1] > 1 &&

@@ -205,7 +205,7 @@ static oct_status change(oct_qmap *m, const oct_groups *groups, const oct_quant_
                          const uint8_t *marks)
 {
     for (const oct_node *n = m->g->first; n; n = n->next) {
-        const oct_value *y = groups->item[groups->of_node[n->id]].last->out[0];
+        const oct_value *y = oct_node_out(groups->item[groups->of_node[n->id]].last, 0);
 
         if (marks[n->id] && y && m->of_value[y->id] >= 0)
             OCT_TRY(change_act(m, m->of_value[y->id], o));

@@ -3,6 +3,7 @@
 #include "tests/unit/place_net.h"
 
 #include "graph/channels.h"
+#include "tests/alloc.h"
 
 static void nothing_stands_inside_a_group(void **state)
 {
@@ -452,6 +453,89 @@ static void integer_outputs_have_points(void **state)
     finish(&p);
 }
 
+/* A file may leave operands out: no crash, no points. */
+static void broken_nodes_stay_float(void **state)
+{
+    placed p;
+    oct_value *x, *a;
+    const oct_op *const ops[] = {&oct_op_add, &oct_op_mul,     &oct_op_conv,    &oct_op_gemm,
+                                 &oct_op_sub, &oct_op_mat_mul, &oct_op_concat,  &oct_op_reshape,
+                                 &oct_op_pad, &oct_op_slice,   &oct_op_softmax, &oct_op_resize};
+
+    start(&p, *state, "octet");
+    x = image(&p, 3);
+    a = layer(&p, "a", x, 4);
+    for (size_t i = 0; i < OCT_COUNT(ops); i++) {
+        oct_node *n =
+            oct_emit_node(&p.f->b, ops[i], (oct_value *[]){a, NULL}, 1 + (int32_t)(i % 2), 1);
+
+        assert_non_null(n);
+        n->out[0]->type = a->type;
+        output(&p, n->out[0]);
+        n = oct_emit_node(&p.f->b, ops[i], (oct_value *[]){NULL, n->out[0]}, 2, 1);
+        n->out[0]->type = a->type;
+        output(&p, n->out[0]);
+    }
+    for (int i = 0; (p.t = oct_target_at(i)); i++) {
+        place(&p);
+        finish(&p);
+    }
+}
+
+static oct_value *small_const(oct_graph *g, int32_t rank, const int64_t *dims)
+{
+    const oct_type t = oct_type_make(OCT_DTYPE_F32, rank, dims);
+    oct_tensor *data = NULL;
+
+    return oct_tensor_make(g->ctx, &t, &data) ? NULL : oct_value_const(g, NULL, data);
+}
+
+static oct_status build(oct_graph *g)
+{
+    const oct_type t = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){1, 2, 4, 4});
+    oct_builder b = {.g = g};
+    oct_value *x = oct_value_new(g, "x", &t), *w, *y, *c;
+    oct_node *n;
+
+    if (!x || oct_graph_add_input(g, x)) return OCT_ERR_MEMORY;
+    if (!(w = small_const(g, 4, (int64_t[]){2, 2, 1, 1}))) return OCT_ERR_MEMORY;
+    y = oct_emit(&b, &oct_op_relu, oct_emit(&b, &oct_op_conv, x, w, NULL), NULL, NULL);
+    if (b.status) return b.status;
+    n = oct_emit_node(&b, &oct_op_concat, (oct_value *[]){x, y}, 2, 1);
+    if (!n || oct_node_set_int(n, "axis", 1) || oct_node_infer(n)) return OCT_ERR_MEMORY;
+    if (!(w = small_const(g, 4, (int64_t[]){4, 1, 1, 1}))) return OCT_ERR_MEMORY;
+    if (!(n = oct_emit_node(&b, &oct_op_conv, (oct_value *[]){n->out[0], w}, 2, 1)))
+        return OCT_ERR_MEMORY;
+    if (oct_node_set_int(n, "group", 4) || oct_node_infer(n)) return OCT_ERR_MEMORY;
+    c = oct_emit(&b, &oct_op_sigmoid, n->out[0], NULL, NULL);
+    return c ? oct_graph_add_output(g, c) : OCT_ERR_MEMORY;
+}
+
+static oct_status place_all(oct_ctx *ctx)
+{
+    const char *name = "x", *pattern = ".*";
+    const oct_quant_override over = {.pattern = ".*", .activation_ranges = "minmax"};
+    oct_quantize_options o = {.struct_size = sizeof(o), .overrides = &over, .n_overrides = 1};
+    const oct_target *t;
+    oct_graph *g = NULL;
+    oct_qmap *m = NULL;
+    oct_status st = oct_graph_new(ctx, "g", &g);
+
+    o.only = (oct_scope){.names = &name, .n_names = 1, .patterns = &pattern, .n_patterns = 1};
+    if (!st) st = build(g);
+    if (!st) st = oct_target_find(ctx, "octet", &t);
+    if (!st) st = oct_place(g, t, &o, &m);
+    oct_qmap_free(m);
+    oct_graph_free(g);
+    return st;
+}
+
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    fail_each_allocation(place_all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +558,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(settings_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(every_target_is_sound, setup, teardown),
         cmocka_unit_test_setup_teardown(integer_outputs_have_points, setup, teardown),
+        cmocka_unit_test_setup_teardown(broken_nodes_stay_float, setup, teardown),
+        cmocka_unit_test(memory_may_run_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

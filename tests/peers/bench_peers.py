@@ -29,9 +29,10 @@ GOALS = {("yolov8n", "onnxruntime"): 0.70, ("yolov8n", "openvino"): 1.00,
 WARMUP = 3
 
 
-def make_onnxruntime(path, threads):
+def make_onnxruntime(path, threads, spin=True):
     import onnxruntime as ort
     options = ort.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "1" if spin else "0")
     options.log_severity_level = 3
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

@@ -46,6 +46,8 @@ typedef struct oct_recipe_job {
     const char *model, *output;
     const char *preprocess; /**< for oct_preprocess_parse() on top of the family's; NULL: auto */
     const char *save_qmap, *quant_cfg;
+    const char *const *input_shapes; /**< "NAME:DIMS", or "DIMS" for the only input */
+    int32_t n_input_shapes;
     int32_t eval; /**< 1: asked for, or there are annotations */
     int32_t threads;
 } oct_recipe_job;

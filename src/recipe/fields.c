@@ -118,6 +118,20 @@ static oct_status unknown_key(oct_recipe *r, const oct_recipe_source *s, const c
                            oct_hint_text(&hint));
 }
 
+/* Pictures and tensors: who says one no longer means the other that somebody else said. */
+static oct_status choose_data(oct_recipe *r, const oct_recipe_source *s, int field,
+                              const oct_tree *at, oct_origin origin)
+{
+    const int other = field == OCT_RECIPE_IMAGES ? OCT_RECIPE_DATA : OCT_RECIPE_IMAGES;
+
+    if (r->origin[other] == origin)
+        return oct_recipe_fail(r, s, at, "either images or data can be given, not both");
+    if (r->origin[other] && other == OCT_RECIPE_IMAGES) r->values.images = NULL;
+    if (r->origin[other] && other == OCT_RECIPE_DATA) r->values.data_file = NULL;
+    r->origin[other] = OCT_ORIGIN_NONE;
+    return OCT_OK;
+}
+
 oct_status oct_recipe_apply_field(oct_recipe *r, const oct_recipe_source *s, int field,
                                   const oct_tree *value)
 {
@@ -132,6 +146,8 @@ oct_status oct_recipe_apply_field(oct_recipe *r, const oct_recipe_source *s, int
         *(const void **)(void *)array = NULL;
         *(int32_t *)(void *)(array + sizeof(void *)) = 0;
     }
+    if (field == OCT_RECIPE_IMAGES || field == OCT_RECIPE_DATA)
+        OCT_TRY(choose_data(r, s, field, value, origin));
     OCT_TRY(oct_value_read(r, s, f, &r->values, value));
     r->origin[field] = origin;
     return OCT_OK;

@@ -15,6 +15,7 @@ FOLLOWS(oct_scope, patterns, n_patterns);
 FOLLOWS(oct_scope, types, n_types);
 FOLLOWS(oct_scope, subgraphs, n_subgraphs);
 FOLLOWS(oct_quantize_options, overrides, n_overrides);
+FOLLOWS(oct_recipe_job, input_shapes, n_input_shapes);
 
 oct_status oct_recipe_new(oct_ctx *ctx, oct_recipe **out)
 {

@@ -180,6 +180,7 @@ static void says_where_and_what(void **out)
         {"data: {subset_size: .nan}\n", "r.yaml:1:21:"},
         {"data: calib\n", "r.yaml:1:7: 'data' has keys of its own, as {images: ..}"},
         {"data: {images: [a]}\n", "r.yaml:1:16: 'data.images' wants a text, not a list"},
+        {"data: {images: a, data: b}\n", "r.yaml:1:25: either images or data"},
         {"preset: mixd\n", "r.yaml:1:9: 'preset' is performance|mixed, not 'mixd'; did you mean "
                            "'mixed'?"},
         {"bias_correction: yes\n", "r.yaml:1:18: 'bias_correction' is fast|full|none"},
@@ -255,7 +256,10 @@ static void words_override_the_file(void **out)
     assert_ok(s->ctx, oct_recipe_set(s->r, "override", "{pattern: 'a{1,2}', weight_bits: 8}"));
     assert_ok(s->ctx, oct_recipe_set(s->r, "ignored_scope.validate", "true"));
     assert_ok(s->ctx, oct_recipe_set(s->r, "seed", "3"));
+    assert_ok(s->ctx, oct_recipe_set(s->r, "data", "t.npz"));
     o = options_of(s->r);
+    assert_string_equal(data_of(s->r).images, "t.npz");
+    assert_fails(s->ctx, oct_recipe_set(s->r, "images", "dir"), OCT_ERR_ARG, "either images or");
     assert_int_equal(data_of(s->r).subset_size, 7);
     assert_int_equal(o.ignored.n_patterns, 2);
     assert_string_equal(o.ignored.patterns[1], "two");
@@ -317,6 +321,7 @@ static void every_field_reads_back(void **out)
         const oct_field *f = &oct_recipe_fields[i];
         char word[64];
 
+        if (i == OCT_RECIPE_DATA) continue; /* there are images already */
         switch (f->kind) {
         case OCT_FIELD_CHOICE:
             snprintf(word, sizeof(word), "%.*s", (int)strcspn(f->metavar, "|"), f->metavar);

@@ -11,6 +11,8 @@
 #include <octet/eval.h>
 #include <octet/graph.h>
 #include <octet/plan.h>
+#include <octet/quant.h>
+#include <octet/recipe.h>
 #include <octet/synth.h>
 #include <octet/tensor.h>
 #include <octet/version.h>

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet quantize: a float network and some pictures in, an INT8 network out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <octet/quant.h>
+#include <octet/recipe.h>
+
+#include "cli/cli.h"
+#include "cli/measure.h"
+#include "cli/model.h"
+#include "cli/near.h"
+#include "cli/quantize_report.h"
+
+/* --- options: the fields of a recipe, and what is about recipes --- */
+
+enum {
+#define OCT_FIELD(sym, ...) FIELD_##sym,
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    N_FIELDS
+};
+
+typedef struct args {
+    cli_list words[N_FIELDS]; /* what was typed for each field */
+    bool flags[N_FIELDS];
+    const char *recipe, *report;
+    bool print_recipe;
+} args;
+
+/* Switches are flags, all others take words. */
+#define AS_WORDS(sym)      CLI_LIST, offsetof(args, words) + FIELD_##sym * sizeof(cli_list)
+#define AS_FLAG(sym)       CLI_FLAG, offsetof(args, flags) + FIELD_##sym * sizeof(bool)
+#define OF_TEXT(sym)       AS_WORDS(sym)
+#define OF_CHOICE(sym)     AS_WORDS(sym)
+#define OF_INT(sym)        AS_WORDS(sym)
+#define OF_REAL(sym)       AS_WORDS(sym)
+#define OF_NAMES(sym)      AS_WORDS(sym)
+#define OF_PREPROCESS(sym) AS_WORDS(sym)
+#define OF_LIST(sym)       AS_WORDS(sym)
+#define OF_SUBGRAPHS(sym)  AS_WORDS(sym)
+#define OF_OVERRIDES(sym)  AS_WORDS(sym)
+#define OF_SWITCH(sym)     AS_FLAG(sym)
+#define OF_SWITCH_OFF(sym) AS_FLAG(sym)
+
+#define OPTION(kind, offset, option, metavar, text, def, short_form)                               \
+    {kind, option, offset, metavar, .help = text, .usual = def, .letter = short_form},
+#define EXPANDED(...) OPTION(__VA_ARGS__)
+
+static const cli_opt opts[] = {
+#define OCT_FIELD(sym, path, option, kind, field, metavar, min, max, def, help)                    \
+    EXPANDED(OF_##kind(sym), option, metavar, help, def, FIELD_##sym == FIELD_OUTPUT ? 'o' : 0)
+#define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    {CLI_STR, "recipe", offsetof(args, recipe), "FILE",
+     .help = "read settings from a YAML or JSON file; options change what it says. Configs of NNCF "
+             "and quantization parameters of SuperGradients are read too"},
+    {CLI_FLAG, "print-recipe", offsetof(args, print_recipe),
+     .help = "print the recipe that equals these options, and do nothing else"},
+    {CLI_STR, "report", offsetof(args, report), "DIR", .help = "not there yet"},
+    {0},
+};
+
+static const cli_file file_args[] = {
+    {"MODEL", "an ONNX file; may be left out if a recipe names it", CLI_FILE_IN | CLI_FILE_MAYBE},
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"quantize yolov8n.onnx -o yolov8n_int8.onnx --images calib",
+     "Calibrate on up to 300 pictures, with the settings that are best for most networks"},
+    {"quantize yolov8n.onnx -o out.onnx --images calib --target ort --annotations val.json "
+     "--eval-images val",
+     "For ONNX Runtime; measure accuracy before and after"},
+    {"quantize net.onnx -o out.onnx --images calib --ignore-name heads.head1.reg_convs "
+     "--ignore-type "
+     "Softmax",
+     "Keep some layers float"},
+    {"quantize net.onnx -o out.onnx --images calib --ranges kl --print-recipe > net.yaml",
+     "Write down the settings"},
+    {"quantize --recipe net.yaml --target tensorrt", "Use them, with one change"},
+    {0},
+};
+
+/* --- settings --- */
+
+/* One call. What is opened here is closed by run(). */
+typedef struct job {
+    cli *c;
+    const args *a;
+    oct_recipe *recipe;
+    oct_recipe_job settings;
+    oct_graph *g;
+    oct_dataset *images, *truth;
+    oct_preprocess preprocess;
+    oct_quantize_options options;
+    oct_quantized *q;
+    cli_quantize_report report;
+} job;
+
+static oct_status load_recipe(job *j)
+{
+    const char *path = j->a->recipe;
+    cli_near near;
+
+    if (access(path, F_OK) && errno == ENOENT)
+        return cli_fail(j->c, OCT_ERR_ARG, "%s: no such file%s", path, cli_near_file(&near, path));
+    return oct_recipe_load(j->recipe, path);
+}
+
+/* The command line over what the recipe says. */
+static oct_status apply_words(job *j, char **files)
+{
+    const cli_common *common = &j->c->opt;
+    oct_recipe_field f;
+    char number[32];
+    oct_status st = OCT_OK;
+
+    if (files[0]) st = oct_recipe_set(j->recipe, "model", files[0]);
+    for (int32_t i = 0; !st && oct_recipe_field_at(i, &f); i++) {
+        const cli_list *words = &j->a->words[i];
+
+        for (int k = 0; !st && k < words->n; k++)
+            st = oct_recipe_set(j->recipe, f.option, words->items[k]);
+        if (!st && j->a->flags[i])
+            st = oct_recipe_set(j->recipe, f.option,
+                                i == FIELD_IGNORED_VALIDATE || i == FIELD_ONLY_VALIDATE ? "false"
+                                                                                        : "true");
+    }
+    if (!st && common->seed_given) {
+        (void)snprintf(number, sizeof(number), "%lld", (long long)common->seed);
+        st = oct_recipe_set(j->recipe, "seed", number);
+    }
+    if (!st && common->threads) {
+        (void)snprintf(number, sizeof(number), "%lld", (long long)common->threads);
+        st = oct_recipe_set(j->recipe, "threads", number);
+    }
+    return st;
+}
+
+static oct_status read_settings(job *j, char **files)
+{
+    oct_status st;
+
+    if ((st = oct_recipe_new(j->c->ctx, &j->recipe))) return st;
+    if (j->a->recipe && (st = load_recipe(j))) return st;
+    for (int32_t i = 0; oct_recipe_note(j->recipe, i); i++)
+        cli_note(j->c, "%s", oct_recipe_note(j->recipe, i));
+    if ((st = apply_words(j, files))) return st;
+    j->settings.struct_size = sizeof(j->settings);
+    oct_recipe_get_job(j->recipe, &j->settings);
+    if (j->settings.threads) oct_ctx_set_threads(j->c->ctx, j->settings.threads);
+    return OCT_OK;
+}
+
+static oct_status print_recipe(job *j)
+{
+    const char *text = NULL;
+    oct_status st = oct_recipe_text(j->recipe, &text);
+
+    if (!st) (void)fputs(text, stdout);
+    return st;
+}
+
+/* --- before the work: what would make it vain --- */
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return strcmp(a, b) == 0 ||
+           (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
+}
+
+/* A file to write: in a folder that is there, and not the model itself. */
+static oct_status check_out(job *j, const char *option, const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char *dir = slash ? cli_format("%.*s", (int)(slash - path) + 1, path) : NULL;
+    struct stat sb;
+    const bool missing = dir && (stat(dir, &sb) || !S_ISDIR(sb.st_mode));
+
+    free(dir);
+    if (!path) return OCT_OK;
+    if (missing)
+        return cli_fail(j->c, OCT_ERR_ARG, "option --%s: the folder of %s does not exist", option,
+                        path);
+    if (stat(path, &sb) == 0 && S_ISDIR(sb.st_mode))
+        return cli_fail(j->c, OCT_ERR_ARG, "option --%s: %s is a folder", option, path);
+    if (is_same_file(path, j->settings.model))
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "option --%s: %s is the model itself; give the result another name", option,
+                        path);
+    return OCT_OK;
+}
+
+static oct_status check_settings(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    oct_dataset_options d;
+    oct_status st;
+
+    oct_dataset_options_init(&d);
+    oct_recipe_get_data(j->recipe, &d);
+    if (!s->model) return cli_fail(j->c, OCT_ERR_ARG, "MODEL is missing");
+    if (!s->output) return cli_fail(j->c, OCT_ERR_ARG, "option --output is missing: -o OUT.onnx");
+    if (!d.images)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
+    if ((st = check_out(j, "output", s->output))) return st;
+    if ((st = check_out(j, "save-qmap", s->save_qmap))) return st;
+    return check_out(j, "quant-cfg", s->quant_cfg);
+}
+
+/* --- opening --- */
+
+/* The family's preprocessing with the changes asked for; NULL stays NULL: the library's choice. */
+static oct_status read_preprocess(job *j)
+{
+    oct_preprocess *p = &j->preprocess;
+    oct_detector *family = NULL;
+    char text[256];
+
+    if (!j->settings.preprocess) return OCT_OK;
+    oct_preprocess_init(p);
+    if (oct_detector_new(j->g, j->options.family, &family) == OCT_OK)
+        oct_detector_preprocess(family, p);
+    oct_detector_free(family);
+    if (oct_preprocess_parse(j->c->ctx, p, j->settings.preprocess))
+        return cli_fail(j->c, OCT_ERR_ARG, "preprocess: %s", oct_ctx_error(j->c->ctx));
+    j->options.preprocess = p;
+    cli_note(j->c, "preprocess %s", oct_preprocess_text(p, text, sizeof(text)));
+    return OCT_OK;
+}
+
+static oct_status open_data(job *j)
+{
+    const char *model = j->c->model;
+    oct_dataset_options d, truth;
+    oct_status st;
+
+    oct_dataset_options_init(&d);
+    oct_dataset_options_init(&truth);
+    oct_recipe_get_data(j->recipe, &d);
+    oct_recipe_get_eval_data(j->recipe, &truth);
+    j->c->model = NULL; /* what fails here is about the data */
+    st = oct_dataset_open(j->c->ctx, &d, &j->images);
+    if (!st && j->settings.eval) st = oct_dataset_open(j->c->ctx, &truth, &j->truth);
+    if (!st) j->c->model = model;
+    return st;
+}
+
+static oct_status load_model(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    cli_list shapes = {.n = s->n_input_shapes};
+    oct_status st;
+
+    shapes.items = cli_alloc((size_t)shapes.n, sizeof(*shapes.items));
+    for (int i = 0; i < shapes.n; i++)
+        shapes.items[i] = s->input_shapes[i];
+    st = cli_model_load(j->c, s->model, &shapes, &j->g);
+    free(shapes.items);
+    return st;
+}
+
+static oct_status open_all(job *j)
+{
+    oct_status st;
+
+    oct_quantize_options_init(&j->options);
+    oct_recipe_get_quantize(j->recipe, &j->options);
+    if ((st = load_model(j))) return st;
+    if ((st = open_data(j))) return st;
+    return read_preprocess(j);
+}
+
+/* --- writing --- */
+
+/* A file beside the network, which gets its name when the network is written. */
+typedef struct side_file {
+    char *path, *temporary; /* NULL: not wanted */
+} side_file;
+
+static void side_init(side_file *f, const char *path)
+{
+    if (!path) return;
+    f->path = cli_format("%s", path);
+    f->temporary = cli_format("%s.%ld.tmp", path, (long)getpid());
+}
+
+static void side_fini(side_file *f)
+{
+    if (f->temporary) (void)unlink(f->temporary); /* already renamed if all went well */
+    free(f->path);
+    free(f->temporary);
+}
+
+static oct_status side_rename(job *j, const side_file *f)
+{
+    if (!f->path || rename(f->temporary, f->path) == 0) return OCT_OK;
+    return cli_fail(j->c, OCT_ERR_IO, "%s: cannot rename to it: %s", f->path, strerror(errno));
+}
+
+/* All files or none: the network comes last, and old ones stay until then. */
+static oct_status write_files(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    const size_t len = strlen(s->output),
+                 end = len > 5 && !strcmp(s->output + len - 5, ".onnx") ? 5 : 0;
+    char *usual_cfg = cli_format("%.*s.quant_cfg.json", (int)(len - end), s->output);
+    const char *cfg = s->quant_cfg ? s->quant_cfg : usual_cfg;
+    side_file qmap = {0}, ppq = {0};
+    oct_status st = OCT_OK;
+
+    side_init(&qmap, s->save_qmap);
+    side_init(&ppq, strcmp(cfg, "none") == 0 ? NULL : cfg);
+    j->c->model = s->output;
+    if (qmap.path) st = oct_quantized_save_qmap(j->q, qmap.temporary);
+    if (!st && ppq.path) st = oct_quantized_save_ppq(j->q, ppq.temporary);
+    /* Writing changes nothing in a graph that keeps its opset. */
+    if (!st) st = oct_onnx_save((oct_graph *)(uintptr_t)oct_quantized_graph(j->q), s->output, NULL);
+    if (!st) st = side_rename(j, &qmap);
+    if (!st) st = side_rename(j, &ppq);
+    side_fini(&qmap);
+    side_fini(&ppq);
+    free(usual_cfg);
+    return st;
+}
+
+/* --- accuracy --- */
+
+static oct_status evaluate(job *j, const oct_graph *g, const char *name, oct_eval_result *result)
+{
+    oct_box_eval *eval = NULL;
+    oct_eval_options o;
+    oct_status st;
+
+    oct_eval_options_init(&o);
+    o.family = j->options.family;
+    o.preprocess = j->options.preprocess;
+    o.loader_threads = oct_ctx_threads(j->c->ctx);
+    result->struct_size = sizeof(*result);
+    j->c->model = name;
+    st = oct_eval_run(g, j->truth, &o, result, &eval);
+    cli_progress_end(j->c);
+    j->report.is_classifier = eval == NULL;
+    oct_box_eval_free(eval);
+    return st;
+}
+
+static oct_status measure_accuracy(job *j)
+{
+    oct_status st;
+
+    if (!j->truth) return OCT_OK;
+    if ((st = evaluate(j, j->g, j->settings.model, &j->report.before))) return st;
+    st = evaluate(j, oct_quantized_graph(j->q), j->settings.output, &j->report.after);
+    j->report.has_accuracy = !st;
+    return st;
+}
+
+/* --- the command --- */
+
+static oct_status quantize(job *j)
+{
+    const int64_t start = cli_time_ns();
+    cli_quantize_report *r = &j->report;
+    oct_status st;
+
+    if ((st = open_all(j))) return st;
+    r->bytes_before = cli_file_size(j->settings.model);
+    st = oct_quantize(j->g, j->images, &j->options, &j->q);
+    cli_progress_end(j->c);
+    if (st) return st;
+    cli_hold_interrupts();
+    st = write_files(j);
+    cli_release_interrupts();
+    if (st) return st;
+    r->seconds = (double)(cli_time_ns() - start) * 1e-9;
+    r->peak_rss_mb = cli_peak_rss_mb();
+    r->bytes_after = cli_file_size(j->settings.output);
+    return measure_accuracy(j);
+}
+
+static oct_status work(job *j, char **files)
+{
+    cli_quantize_report *r = &j->report;
+    oct_status st;
+
+    if (j->a->report)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "option --report: reports are not there yet; --json has all figures");
+    if ((st = read_settings(j, files))) return st;
+    if (j->a->print_recipe) return print_recipe(j);
+    if ((st = check_settings(j))) return st;
+    if ((st = quantize(j))) return st;
+    r->c = j->c;
+    r->q = j->q;
+    r->model = j->settings.model;
+    r->output = j->settings.output;
+    r->target = j->options.target;
+    r->seed = j->options.seed;
+    if (j->c->opt.json) return cli_quantize_print_json(r);
+    if (!j->c->opt.quiet) cli_quantize_print(r);
+    return OCT_OK;
+}
+
+/* The file's name that belongs to an error may be the recipe's, which goes away. */
+static void keep_reason(cli *c, oct_status st)
+{
+    const char *why = oct_ctx_error(c->ctx), *model = c->model ? c->model : "";
+    const bool named = strncmp(why, model, strlen(model)) == 0;
+
+    if (!c->error[0]) (void)cli_fail(c, st, "%s%s%s", named ? "" : model, named ? "" : ": ", why);
+}
+
+static oct_status run(cli *c, const void *argp, char **files)
+{
+    job j = {.c = c, .a = argp};
+    const oct_status st = work(&j, files);
+
+    if (st) keep_reason(c, st);
+    c->model = NULL;
+    oct_quantized_free(j.q);
+    oct_dataset_close(j.truth);
+    oct_dataset_close(j.images);
+    oct_graph_free(j.g);
+    oct_recipe_free(j.recipe);
+    return st;
+}
+
+const cli_command cmd_quantize = {
+    .name = "quantize",
+    .help = "make an INT8 network from a float one and some pictures",
+    .about =
+        "Runs the network over the pictures once, finds ranges, places integers where the target "
+        "computes in them, and writes an ONNX file with QuantizeLinear and DequantizeLinear. The "
+        "tail of a detector (boxes, scores, suppression) is found and stays float. Beside OUT.onnx "
+        "goes OUT.quant_cfg.json, with all scales in PPQ's form. The same inputs and settings give "
+        "the "
+        "same bytes.\n\n"
+        "Recipe and command line use the same words; docs/recipe.md lists them. A list that is "
+        "typed replaces the recipe's. Which nodes a pattern takes, 'octet inspect MODEL --filter "
+        "^PATTERN' shows.\n\n"
+        "With --json: layers_total, layers_quantized, macs_quantized_share, "
+        "weights_quantized_share, float_layers (name, reason), tail, bytes_before, bytes_after, "
+        "seconds, float_pass_seconds, peak_rss_mb, ap_before, ap_after (null: not measured), "
+        "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
+        "top1_after, seed.",
+    .files = file_args,
+    .opts = opts,
+    .args_size = sizeof(args),
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet quantize on a small classifier and small pictures: results, recipes, mistakes. */
+#include "cli/program.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "unit/detect_net.h"
+
+enum { SIDE = 32, N_PICTURES = 4, N_HIDDEN = 64 };
+
+/* A convolution with a name; weights depend on their place only. */
+static oct_value *convolution(fixture *f, const char *name, oct_value *x, int64_t in, int64_t out,
+                              float bad)
+{
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){out, in, 1, 1});
+    char output[64], weight[64];
+    oct_tensor *w = NULL;
+    oct_value *y;
+    oct_node *n;
+
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &w));
+    for (int64_t i = 0; i < out * in; i++)
+        ((float *)w->data)[i] = (i / in) % 3 == i % in % 3 ? 0.5f : (float)(i % 7) * 0.01f;
+    ((float *)w->data)[1] += bad;
+    (void)snprintf(output, sizeof(output), "%s_output_0", name);
+    (void)snprintf(weight, sizeof(weight), "%s.weight", name);
+    assert_non_null(y = oct_value_new(f->g, output, NULL));
+    assert_non_null(n = oct_node_new(f->g, NULL, name, &oct_op_conv,
+                                     (oct_value *[]){x, oct_value_const(f->g, weight, w)}, 2, &y,
+                                     1));
+    assert_ok(f->ctx, oct_node_infer(n));
+    return y;
+}
+
+/* The brightest channel of a picture: /body/a/Conv, /body/b/Conv, and the mean over all pixels. */
+static void make_color(place *p, const char *file, float bad)
+{
+    void *state = NULL;
+    fixture *f;
+    oct_value *x, *axes;
+    oct_node *n;
+    char path[256];
+
+    assert_int_equal(setup(&state), 0);
+    f = state;
+    x = picture_input(f, 1, SIDE, SIDE);
+    x = convolution(f, "/body/a/Conv", x, 3, N_HIDDEN, 0);
+    x = convolution(f, "/body/b/Conv", x, N_HIDDEN, N_HIDDEN, bad);
+    x = convolution(f, "/head/Conv", x, N_HIDDEN, 3, 0);
+    axes = oct_ints(&f->b, (int64_t[]){2, 3}, 2);
+    assert_non_null(n = oct_emit_node(&f->b, &oct_op_reduce_mean, (oct_value *[]){x, axes}, 2, 1));
+    assert_ok(f->ctx, oct_node_set_int(n, "keepdims", 0));
+    assert_ok(f->ctx, oct_node_infer(n));
+    assert_ok(f->ctx, oct_graph_add_output(f->g, n->out[0]));
+    (void)snprintf(path, sizeof(path), "%s/%s", p->dir, file);
+    assert_ok(f->ctx, oct_onnx_save(f->g, path, NULL));
+    assert_int_equal(teardown(&state), 0);
+}
+
+/* img/0.png ..: noise in which one channel is brighter, as classes.txt says. */
+static void make_pictures(place *p)
+{
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_image *im = NULL;
+    char path[256], classes[256] = "";
+    unsigned seed = 1;
+
+    (void)snprintf(path, sizeof(path), "%s/img", p->dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    (void)snprintf(path, sizeof(path), "%s/empty", p->dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_ok(ctx, oct_image_new(ctx, 40, 30, &im));
+    for (int k = 0; k < N_PICTURES; k++) {
+        for (int i = 0; i < 40 * 30 * 3; i++) {
+            seed = seed * 1103515245u + 12345u;
+            oct_image_rgb(im)[i] = (uint8_t)((seed >> 17 & 127u) + (i % 3 == k % 3 ? 100u : 0u));
+        }
+        (void)snprintf(path, sizeof(path), "%s/img/%d.png", p->dir, k);
+        assert_ok(ctx, oct_image_save(ctx, im, path));
+        (void)snprintf(classes + strlen(classes), 32, "%d.png %d\n", k, k % 3);
+    }
+    oct_image_free(im);
+    oct_ctx_free(ctx);
+    write_file(p, "classes.txt", classes, strlen(classes));
+}
+
+static int files_setup(void **state)
+{
+    if (place_setup(state)) return -1;
+    make_color(*state, "net.onnx", 0);
+    make_pictures(*state);
+    return 0;
+}
+
+#define QUANTIZE "quantize net.onnx -o out.onnx --images img "
+
+static char *contents(place *p, const char *name, size_t *size)
+{
+    char path[4096], *data = calloc(1, 1 << 20);
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", p->dir, name);
+    assert_non_null(data);
+    assert_non_null(f = fopen(path, "rb"));
+    *size = fread(data, 1, 1 << 20, f);
+    (void)fclose(f);
+    return data;
+}
+
+static void assert_same_file(place *p, const char *a, const char *b)
+{
+    size_t size = 0, other = 0;
+    char *x = contents(p, a, &size), *y = contents(p, b, &other);
+
+    assert_true(size > 0);
+    assert_int_equal(size, other);
+    assert_memory_equal(x, y, size);
+    free(x);
+    free(y);
+}
+
+static double number(const json_t *j, const char *key)
+{
+    const json_t *v = json_object_get(j, key);
+
+    if (!json_is_number(v)) fail_msg("'%s' is not a number", key);
+    return json_number_value(v);
+}
+
+/* --- it works --- */
+
+static void quantizes_and_tells(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE), 0);
+    assert_true(exists(p, "out.onnx") && exists(p, "out.quant_cfg.json"));
+    must_contain(p->last.out, "written    out.onnx, for target octet");
+    must_contain(p->last.out, "of 3 layers");
+    must_contain(p->last.out, "times smaller");
+    must_contain(p->last.out, "times the float pass over 4 pictures");
+    must_contain(p->last.out, "largest error");
+    must_contain(p->last.out, "next       measure it: octet eval out.onnx");
+    assert_int_equal(octet(p, "inspect out.onnx"), 0);
+    must_contain(p->last.out, "QuantizeLinear");
+}
+
+static void prints_json(void **state)
+{
+    static const char *const keys[] = {"layers_total",
+                                       "layers_quantized",
+                                       "macs_quantized_share",
+                                       "weights_quantized_share",
+                                       "float_layers",
+                                       "tail",
+                                       "bytes_before",
+                                       "bytes_after",
+                                       "seconds",
+                                       "peak_rss_mb",
+                                       "float_pass_seconds",
+                                       "ap_before",
+                                       "ap_after",
+                                       "worst_layers"};
+    place *p = *state;
+    json_t *j, *l;
+
+    assert_int_equal(octet(p, QUANTIZE "--annotations classes.txt --ignore-name /head/Conv --json"),
+                     0);
+    j = printed_json(p);
+    for (size_t i = 0; i < OCT_COUNT(keys); i++)
+        if (!json_object_get(j, keys[i])) fail_msg("there is no '%s'", keys[i]);
+    assert_true(number(j, "layers_total") == 3 && number(j, "layers_quantized") == 2);
+    assert_true(number(j, "bytes_after") < number(j, "bytes_before"));
+    assert_true(json_is_null(json_object_get(j, "ap_before")));
+    assert_true(number(j, "top1_before") == 1 && number(j, "top1_after") == 1);
+    l = json_array_get(json_object_get(j, "float_layers"), 0);
+    assert_string_equal(json_string_value(json_object_get(l, "name")), "/head/Conv");
+    assert_non_null(json_string_value(json_object_get(l, "reason")));
+    json_decref(j);
+}
+
+static void same_inputs_same_bytes(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE), 0);
+    assert_int_equal(octet(p, "quantize net.onnx -o again.onnx --images img --quiet"), 0);
+    assert_string_equal(p->last.out, "");
+    assert_same_file(p, "out.onnx", "again.onnx");
+    assert_same_file(p, "out.quant_cfg.json", "again.quant_cfg.json");
+}
+
+static void chooses_files_to_write(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE "--quant-cfg none --save-qmap q.json"), 0);
+    assert_true(exists(p, "q.json") && !exists(p, "out.quant_cfg.json"));
+    assert_int_equal(octet(p, "eval net.onnx --qmap q.json --images img --annotations classes.txt "
+                              "--json"),
+                     0);
+    must_contain(p->last.out, "\"top1\": 1.0");
+    assert_int_equal(octet(p, "eval net.onnx --qmap no.json --images img --annotations "
+                              "classes.txt"),
+                     1);
+    must_contain(p->last.err, "no.json");
+}
+
+static void takes_tensors(void **state)
+{
+    place *p = *state;
+    char path[4096];
+
+    (void)snprintf(path, sizeof(path), "%s/t", p->dir);
+    assert_int_equal(mkdir(path, 0777), 0);
+    make_npy(p, "t/0.npy", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE});
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --data t"), 0);
+    must_contain(p->last.out, "over 1 pictures");
+}
+
+/* --- recipes --- */
+
+static void recipe_equals_command_line(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p,
+                           QUANTIZE "--ranges minmax --ignore-pattern '/head/.*' --subset-size 3 "
+                                    "--seed 7 --int8-io --print-recipe"),
+                     0);
+    assert_false(exists(p, "out.onnx"));
+    must_contain(p->last.out, "subset_size: 3");
+    must_contain(p->last.out, "patterns: ['/head/.*']");
+    write_file(p, "r.yaml", p->last.out, strlen(p->last.out));
+    assert_int_equal(octet(p, "quantize --recipe r.yaml --print-recipe > again.yaml"), 0);
+    assert_same_file(p, "r.yaml", "again.yaml");
+
+    assert_int_equal(octet(p,
+                           QUANTIZE "--ranges minmax --ignore-pattern '/head/.*' --subset-size 3 "
+                                    "--seed 7 --int8-io"),
+                     0);
+    assert_int_equal(octet(p, "quantize --recipe r.yaml -o other.onnx"), 0);
+    assert_same_file(p, "out.onnx", "other.onnx");
+    assert_int_equal(octet(p, "quantize --recipe r.yaml --seed 0 --print-recipe"), 0);
+    must_contain(p->last.out, "seed: 0\n");
+}
+
+static void foreign_files_are_explained(void **state)
+{
+    static const char config[] =
+        "{\"compression\": {\"algorithm\": \"quantization\", \"preset\": \"mixed\",\n"
+        "  \"ignored_scopes\": [\"Net/Head[head]/conv2d_0\"], \"overflow_fix\": \"disable\"}}\n";
+    place *p = *state;
+
+    write_file(p, "nncf.json", config, sizeof(config) - 1);
+    assert_int_equal(octet(p, QUANTIZE "--recipe nncf.json --print-recipe"), 0);
+    must_contain(p->last.err, "nncf.json: read as a config of NNCF");
+    must_contain(p->last.err, "left out: overflow_fix (the target decides)");
+    must_contain(p->last.out, "names: [head]");
+    assert_int_equal(octet(p, QUANTIZE "--recipe nncf.json"), 0);
+    must_contain(p->last.out, "1 layer ignored by name: /head/Conv\n");
+}
+
+/* --- mistakes --- */
+
+static void says_what_is_missing(void **state)
+{
+    place *p = *state;
+    static const struct {
+        const char *words, *error;
+        int status;
+    } cases[] = {
+        {"quantize", "MODEL is missing", 2},
+        {"quantize net.onnx --images img", "--output is missing", 2},
+        {"quantize net.onnx -o out.onnx", "pictures to calibrate on are missing", 2},
+        {"quantize net.onnx -o net.onnx --images img", "is the model itself", 2},
+        {"quantize net.onnx -o ./net.onnx --images img", "is the model itself", 2},
+        {"quantize net.onnx -o no/out.onnx --images img", "does not exist", 2},
+        {"quantize net.onnx -o out.onnx --images img --save-qmap no/q", "--save-qmap: the folder",
+         2},
+        {"quantize ney.onnx -o out.onnx --images img", "did you mean 'net.onnx'?", 2},
+        {QUANTIZE "--report r", "reports are not there yet", 2},
+        {QUANTIZE "--subset-size x", "option --subset-size: ", 2},
+        {QUANTIZE "--preset fast", "'preset' is performance|mixed, not 'fast'", 2},
+        {QUANTIZE "--ignore-subgraph x", "is not A:B", 2},
+        {QUANTIZE "--data x.npz", "either images or data", 2},
+        {QUANTIZE "--input-shape 1x3", "net.onnx", 1},
+        {QUANTIZE "--recipe no.yaml", "no.yaml: no such file", 2},
+        {QUANTIZE "--target orrt", "ort", 2},
+        {QUANTIZE "--ignore-nam x", "did you mean '--ignore-name'", 2},
+    };
+
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        if (octet(p, cases[i].words) != cases[i].status)
+            fail_msg("octet %s: status %d\n%s", cases[i].words, p->last.status, p->last.err);
+        must_contain(p->last.err, cases[i].error);
+        assert_false(exists(p, "out.onnx"));
+    }
+}
+
+static void misspelt_key_has_a_place(void **state)
+{
+    static const char text[] = "data:\n  images: img\nignored_scop: {names: [a]}\n";
+    place *p = *state;
+
+    write_file(p, "r.yaml", text, sizeof(text) - 1);
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --recipe r.yaml"), 2);
+    must_contain(p->last.err,
+                 "r.yaml:3:1: unknown key 'ignored_scop'; did you mean 'ignored_scope'?");
+}
+
+static void names_that_match_nothing(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE "--ignore-name /body/a/Comv"), 2);
+    must_contain(p->last.err, "/body/a/Conv");
+    assert_int_equal(octet(p, QUANTIZE "--ignore-type Sofmax"), 2);
+    assert_int_equal(octet(p, QUANTIZE "--ignore-pattern nothing"), 2);
+    assert_int_equal(octet(p, QUANTIZE "--ignore-pattern nothing --ignore-unmatched"), 0);
+}
+
+static void unreachable_subgraph(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE "--ignore-subgraph /head/Conv:/body/a/Conv"), 2);
+    must_contain(p->last.err, "no path leads to '/body/a/Conv'");
+    assert_false(exists(p, "out.onnx"));
+    assert_int_equal(octet(p, QUANTIZE "--ignore-subgraph /body/b/Conv:/head/Conv --json"), 0);
+    must_contain(p->last.out, "\"layers_quantized\": 1");
+}
+
+static void bad_pictures(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images empty"), 1);
+    must_contain(p->last.err, "empty");
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images nowhere"), 1);
+    must_contain(p->last.err, "nowhere");
+    write_file(p, "empty/a.png", "this is no picture", 18);
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images empty"), 1);
+    must_contain(p->last.err, "a.png");
+    make_npy(p, "empty/b.npy", OCT_DTYPE_F32, 4, (int64_t[]){1, 1, 5, 5});
+    assert_int_not_equal(octet(p, "quantize net.onnx -o out.onnx --data empty/b.npy"), 0);
+    assert_false(exists(p, "out.onnx"));
+}
+
+static void nothing_to_quantize(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE "--ignore-type Conv"), 2);
+    must_contain(p->last.err, "no layer of this network can be quantized");
+    assert_false(exists(p, "out.onnx"));
+}
+
+static void weights_that_are_no_numbers(void **state)
+{
+    place *p = *state;
+
+    make_color(p, "nan.onnx", NAN);
+    assert_int_equal(octet(p, "quantize nan.onnx -o out.onnx --images img"), 1);
+    must_contain(p->last.err, "/body/b/Conv");
+    assert_false(exists(p, "out.onnx"));
+}
+
+/* A disk that takes 2 KiB of each file: the old result stays, and nothing else is left. */
+static void full_disk_keeps_the_old_file(void **state)
+{
+    place *p = *state;
+    char script[4096 + 128], path[4096 + 16];
+    int n;
+
+    write_file(p, "out.onnx", "old", 3);
+    write_file(p, "out.quant_cfg.json", "old", 3);
+    (void)snprintf(script, sizeof(script),
+                   "#!/bin/sh\ntrap '' XFSZ\nulimit -f 4\nexec '%s' \"$@\"\n", p->program);
+    write_file(p, "limited", script, strlen(script));
+    (void)snprintf(path, sizeof(path), "%s/limited", p->dir);
+    assert_int_equal(chmod(path, 0777), 0);
+    (void)snprintf(p->program, sizeof(p->program), "%.4000s", path);
+    n = count_files(p);
+    assert_int_equal(octet(p, QUANTIZE), 1);
+    must_contain(p->last.err, "out.");
+    assert_int_equal(octet(p, QUANTIZE "--quant-cfg none"), 1);
+    must_contain(p->last.err, "out.onnx: ");
+    assert_int_equal(count_files(p), n);
+    for (int i = 0; i < 2; i++) {
+        size_t size = 0;
+        char *text = contents(p, i ? "out.quant_cfg.json" : "out.onnx", &size);
+
+        assert_int_equal(size, 3);
+        assert_memory_equal(text, "old", 3);
+        free(text);
+    }
+}
+
+static void interrupt_leaves_all_or_nothing(void **state)
+{
+    place *p = *state;
+    const int n = count_files(p);
+
+    for (int ms = 1; ms < 200; ms += 23) {
+        char command[128];
+
+        octet_interrupted(p, QUANTIZE, ms, SIGINT);
+        assert_true(count_files(p) == n || count_files(p) == n + 2);
+        (void)snprintf(command, sizeof(command), "rm -f %s/out.*", p->dir);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, files_setup, place_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(quantizes_and_tells),
+        TEST(prints_json),
+        TEST(same_inputs_same_bytes),
+        TEST(chooses_files_to_write),
+        TEST(takes_tensors),
+        TEST(recipe_equals_command_line),
+        TEST(foreign_files_are_explained),
+        TEST(says_what_is_missing),
+        TEST(misspelt_key_has_a_place),
+        TEST(names_that_match_nothing),
+        TEST(unreachable_subgraph),
+        TEST(bad_pictures),
+        TEST(nothing_to_quantize),
+        TEST(weights_that_are_no_numbers),
+        TEST(full_disk_keeps_the_old_file),
+        TEST(interrupt_leaves_all_or_nothing),
+    };
+
+    if (argc < 2) return 1;
+    place_set_program(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -166,7 +166,7 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     const int32_t k = oct_node_in(from, b) ? oct_qmap_at(l->m, from, b) : -1;
     const oct_qpoint *p = k >= 0 ? oct_qmap_root(l->m, k) : NULL;
     const bool is_new = !oct_node_in(from, b) && s && l->target->bias == OCT_BIAS_I32;
-    oct_lowering_params params = {.dtype = OCT_DTYPE_I32};
+    oct_lowering_params params = {.dtype = OCT_DTYPE_I32, .is_const = true};
     const oct_qspec *spec = p && p->n > 0 ? &p->spec : &wide;
     scales sums = {0};
     int64_t len;

@@ -41,6 +41,15 @@ static int opset_of(oct_dtype t)
     return info->bits == 16 || info->bits == 4 ? OPSET_16_BIT : OPSET_LEAST;
 }
 
+/* Constants say their type themselves, so a zero of 0 need not be said. */
+static bool zero_is_plain(const oct_lowering_params *p)
+{
+    if (!p->is_const) return false;
+    for (int64_t i = 0; p->zero && i < p->n; i++)
+        if (p->zero[i] != 0) return false;
+    return true;
+}
+
 oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lowering_params *p,
                                   oct_value *out[2])
 {
@@ -53,7 +62,7 @@ oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lower
     memcpy(scale->data, p->scale, (size_t)p->n * sizeof(float));
     OCT_TRY(oct_lowering_const(l, g, p->base, "scale", scale, &out[0]));
     out[1] = NULL;
-    if (p->dtype == OCT_DTYPE_I32) return OCT_OK; /* biases: zero is 0, and need not be said */
+    if (zero_is_plain(p)) return OCT_OK;
     OCT_TRY(oct_tensor_make(l->ctx, &zero_type, &zero));
     for (int64_t i = 0; p->zero && i < p->n; i++) {
         const int64_t z = p->zero[i];

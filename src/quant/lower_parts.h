@@ -41,9 +41,10 @@ typedef struct oct_lowering_params {
     int64_t n;
     const float *scale;
     const int32_t *zero; /* NULL: all 0 */
+    bool is_const;       /* codes of a constant */
 } oct_lowering_params;
 
-/* As constants: scale, then zero point (NULL for 32 bits). */
+/* As constants: scale, then zero point (NULL where it goes without saying). */
 oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lowering_params *p,
                                   oct_value *out[2]);
 

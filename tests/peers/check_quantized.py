@@ -4,7 +4,8 @@
 usage: check_quantized.py OCTET                        quantizes some networks for each target
        check_quantized.py OCTET FLOAT QUANTIZED        checks one file, made from FLOAT
 
-Each file must pass onnx.checker, be 3.5 times smaller than FLOAT where most weights are integers,
+Each file must pass onnx.checker, be 3.5 times smaller than FLOAT where most weights are integers
+(in small networks scales and nodes weigh too much for that: 2.8 times where FLOAT is below 8 MB),
 load in ONNX Runtime and in OpenVINO, and give in both what it gives in octet: the difference (root
 of the mean square, in steps of 8 bits over the range of each part of the output) is at most a
 quarter of a step, or 1.5 times that of ONNX Runtime from itself, with its optimiser and without, or
@@ -70,8 +71,9 @@ def steps_apart(names, got, want):
     for name, a, b in zip(names, got, want):
         if a is None or a.shape != b.shape:
             raise RuntimeError(f"no output '{name}' of shape {list(b.shape)}")
-        parts = [np.s_[:, :4], np.s_[:, 4:]] if b.ndim == 3 else [np.s_[:]]
-        for part in parts:
+        a, b = ((x if x.ndim != 3 or x.shape[1] < x.shape[2] else x.swapaxes(1, 2))
+                for x in (a, b))
+        for part in ([np.s_[:, :4], np.s_[:, 4:]] if b.ndim == 3 else [np.s_[:]]):
             step = float(np.ptp(b[part])) / 255 or 1.0
             worst = max(worst, float(np.sqrt(np.mean(np.square(a[part] - b[part])))) / step)
     return worst
@@ -83,7 +85,7 @@ def check(octet, network, target, path, folder):
     onnx.checker.check_model(str(path), full_check=True)
     smaller = network.file.stat().st_size / path.stat().st_size
     share = weight_share(path)
-    if share > 0.9 and smaller < 3.5:
+    if share > 0.9 and smaller < (3.5 if network.file.stat().st_size > 8 << 20 else 2.8):
         faults.append("too large")
     integer, plain = convolutions(path, folder)
     if target == "ort" and not integer:

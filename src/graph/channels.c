@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MAX_LABELS = 1 << 24 }; /* more than this is not worth knowing exactly */
+enum { MAX_LABELS = 1 << 22 }; /* more than this is not worth knowing exactly */
 
 /* One operator that moves data. `is_move` NULL: always. */
 typedef struct mover {
@@ -229,7 +229,29 @@ static oct_status slice(const oct_node *n, const oct_tensor *const *in, int32_t 
     return is_cut ? evaluate(n, in[0], cut, k, out) : own(in[0], out);
 }
 
-/* Transpose, Tile, Expand: whatever is the same along an axis stays so. */
+/* What is repeated was the same along that axis. */
+static oct_status expand(const oct_node *n, const oct_tensor *const *in, int32_t k,
+                         oct_tensor **out)
+{
+    const int32_t more = n->out[k]->type.rank - in[0]->type.rank;
+    oct_type t = {.dtype = OCT_DTYPE_I32, .rank = n->out[k]->type.rank};
+
+    if (more < 0) return OCT_OK;
+    for (int32_t d = 0; d < t.rank; d++)
+        t.dim[d] = d < more ? 1 : in[0]->type.dim[d - more];
+    OCT_TRY(own(in[0], out));
+    (*out)->type = t;
+    return OCT_OK;
+}
+
+static oct_status tile(const oct_node *n, const oct_tensor *const *in, int32_t k, oct_tensor **out)
+{
+    const int64_t len = oct_type_len(&n->out[k]->type);
+
+    return len < 1 || len > MAX_LABELS ? OCT_OK : evaluate(n, in[0], 0, k, out);
+}
+
+/* Transpose: whatever is the same along an axis stays so. */
 static oct_status any_length(const oct_node *n, const oct_tensor *const *in, int32_t k,
                              oct_tensor **out)
 {
@@ -364,16 +386,26 @@ static oct_status pad(const oct_node *n, const oct_tensor *const *in, int32_t k,
 }
 
 static const mover movers[] = {
-    {"Concat", NULL, concat, true},          {"DepthToSpace", NULL, blocks, false},
-    {"Dropout", dropout_moves, copy, false}, {"Expand", NULL, any_length, false},
-    {"Flatten", NULL, reshape, false},       {"Gather", NULL, along_axis, false},
-    {"GlobalMaxPool", NULL, planes, false},  {"Identity", NULL, copy, false},
-    {"MaxPool", pool_moves, planes, false},  {"Pad", pad_moves, pad, false},
-    {"Reshape", NULL, reshape, false},       {"Resize", resize_moves, planes, false},
-    {"Slice", NULL, slice, false},           {"SpaceToDepth", NULL, blocks, false},
-    {"Split", NULL, along_axis, false},      {"Squeeze", NULL, reshape, false},
-    {"Tile", NULL, any_length, false},       {"Transpose", NULL, any_length, false},
-    {"Unsqueeze", NULL, reshape, false},     {"Upsample", resize_moves, planes, false},
+    {"Concat", NULL, concat, true},
+    {"DepthToSpace", NULL, blocks, false},
+    {"Dropout", dropout_moves, copy, false},
+    {"Expand", NULL, expand, false},
+    {"Flatten", NULL, reshape, false},
+    {"Gather", NULL, along_axis, false},
+    {"GlobalMaxPool", NULL, planes, false},
+    {"Identity", NULL, copy, false},
+    {"MaxPool", pool_moves, planes, false},
+    {"Pad", pad_moves, pad, false},
+    {"Reshape", NULL, reshape, false},
+    {"Resize", resize_moves, planes, false},
+    {"Slice", NULL, slice, false},
+    {"SpaceToDepth", NULL, blocks, false},
+    {"Split", NULL, along_axis, false},
+    {"Squeeze", NULL, reshape, false},
+    {"Tile", NULL, tile, false},
+    {"Transpose", NULL, any_length, false},
+    {"Unsqueeze", NULL, reshape, false},
+    {"Upsample", resize_moves, planes, false},
 };
 
 static const mover *find(const oct_node *n)

@@ -2,10 +2,10 @@
 /* Points of constants: weights, biases, operands of sums. And which points a runtime may do
  * without.
  */
-#include <string.h>
-
+#include "exec/act.h"
 #include "graph/channels.h"
 #include "op/op.h"
+#include "pass/rewrite.h"
 #include "quant/place_parts.h"
 
 /* The axis of the output channels; OCT_QSPEC_PER_TENSOR if no axis is. */
@@ -119,6 +119,13 @@ static bool is_before_silu(const oct_value *v)
     return false;
 }
 
+static bool is_before_act(const oct_value *v)
+{
+    oct_act act;
+
+    return oct_sole_user(v) && oct_act_of(oct_sole_user(v), &act);
+}
+
 static bool is_read_as_integers(const oct_qmap *m, const oct_target *t, const oct_value *v)
 {
     for (int32_t i = 0; i < v->n_users; i++) {
@@ -145,7 +152,7 @@ const oct_node *oct_place_preact(const oct_qmap *m, int32_t point)
     if ((oct_node_is(n, &oct_op_sigmoid) || oct_node_is(n, &oct_op_hard_sigmoid)) &&
         is_before_silu(n->in[0]) && is_integer_conv(m, n->in[0]->producer))
         return n->in[0]->producer;
-    if (is_integer_conv(m, n) && is_before_silu(p->value)) return n;
+    if (is_integer_conv(m, n) && (is_before_silu(p->value) || is_before_act(p->value))) return n;
     if (is_read_as_integers(m, t, p->value)) return NULL;
     if (oct_node_is(n, &oct_op_relu) || oct_node_is(n, &oct_op_clip)) n = n->in[0]->producer;
     return n && is_integer_conv(m, n) ? n : NULL;

@@ -154,7 +154,7 @@ oct_status oct_scope_match_name(const oct_graph *g, const char *name, uint8_t *m
 
 typedef struct near_names {
     const char *want;
-    const char *name[N_NEAR];
+    char name[N_NEAR][128];
     int dist[N_NEAR], n;
 } near_names;
 
@@ -164,31 +164,62 @@ static void try_name(near_names *near, const char *name)
     const int d = strstr(name, near->want) ? 1 : oct_edit_distance(near->want, name, bound);
     int at = near->n;
 
-    if (d > bound || !*near->want) return;
+    if (d > bound || !*near->want || strlen(name) >= sizeof(near->name[0])) return;
+    for (int i = 0; i < near->n; i++)
+        if (strcmp(near->name[i], name) == 0) return;
     while (at > 0 && near->dist[at - 1] > d)
         at--;
     if (at == N_NEAR) return;
     if (near->n < N_NEAR) near->n++;
     for (int i = near->n - 1; i > at; i--) {
-        near->name[i] = near->name[i - 1];
+        memcpy(near->name[i], near->name[i - 1], sizeof(near->name[i]));
         near->dist[i] = near->dist[i - 1];
     }
-    near->name[at] = name;
+    memcpy(near->name[at], name, strlen(name) + 1);
     near->dist[at] = d;
+}
+
+/* Modules with as many parts as were typed, anywhere in the name. */
+static void try_modules(near_names *near, const char *name)
+{
+    char path[MAX_PATH];
+    int parts = 1;
+
+    for (const char *p = near->want; (p = next_part(p)); parts++)
+        ;
+    dotted(name, path);
+    for (char *start = path; start;) {
+        char *end = start, kept;
+
+        for (int i = 0; i < parts && end; i++)
+            end = strchr(end + (i > 0), '.');
+        if (end) {
+            kept = *end;
+            *end = '\0';
+            try_name(near, start);
+            *end = kept;
+        }
+        start = strchr(start, '.');
+        if (start) start++;
+    }
 }
 
 const char *oct_scope_near(const oct_graph *g, const char *name, char *text, size_t size)
 {
     near_names near = {.want = name};
     size_t used = 0;
+    bool has_names;
 
     if (size) *text = '\0';
     if (strlen(name) > 256) return text; /* nobody types that, and it would take long */
     for (const oct_node *n = g->first; n; n = n->next)
         try_name(&near, n->name);
+    has_names = near.n > 0;
+    for (const oct_node *n = g->first; n && !has_names; n = n->next)
+        try_modules(&near, n->name);
     for (int i = 0; i < near.n && used < size; i++) {
         const char *before = i == 0 ? "; did you mean '" : i + 1 == near.n ? "' or '" : "', '";
-        const int k = snprintf(text + used, size - used, "%s%.120s%s", before, near.name[i],
+        const int k = snprintf(text + used, size - used, "%s%s%s", before, near.name[i],
                                i + 1 == near.n ? "'?" : "");
 
         used += k > 0 ? (size_t)k : 0;

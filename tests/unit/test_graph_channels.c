@@ -154,6 +154,26 @@ static void space_to_depth_is_followed(void **state)
     assert_labels(f, infer(f, d), x, true, (int32_t[]){10, 11});
 }
 
+static void repeated_values_keep_their_labels(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){2, 1, 1});
+    oct_value *y = emit(f, &oct_op_expand, x, ints(f, 4, (int64_t[]){1, 2, 5, 7}));
+    oct_value *z = emit(f, &oct_op_tile, y, ints(f, 4, (int64_t[]){1, 2, 1, 3}));
+    const oct_type t = oct_type_make(OCT_DTYPE_I32, 3, (int64_t[]){2, 1, 1});
+    oct_tensor *lx = NULL, *got;
+    int32_t labels[4];
+
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &t, &lx));
+    ((int32_t *)lx->data)[1] = 1;
+    got = carry(f, z, x, lx);
+    assert_non_null(got);
+    assert_true(oct_labels_channels(got, 4, labels));
+    assert_memory_equal(labels, ((int32_t[]){0, 1, 0, 1}), sizeof(labels));
+    oct_tensor_unref(got);
+    oct_tensor_unref(lx);
+}
+
 static void padded_channels_come_from_nowhere(void **state)
 {
     fixture *f = *state;
@@ -217,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(concat_keeps_each_segment, setup, teardown),
         cmocka_unit_test_setup_teardown(flattened_channels_repeat, setup, teardown),
         cmocka_unit_test_setup_teardown(space_to_depth_is_followed, setup, teardown),
+        cmocka_unit_test_setup_teardown(repeated_values_keep_their_labels, setup, teardown),
         cmocka_unit_test_setup_teardown(padded_channels_come_from_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(tokens_have_no_channel_axis, setup, teardown),
         cmocka_unit_test_setup_teardown(what_computes_does_not_move, setup, teardown),

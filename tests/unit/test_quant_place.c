@@ -336,7 +336,7 @@ static void weight_axes_follow_the_operator(void **state)
 static void ort_has_points_in_front_of_activations(void **state)
 {
     placed p;
-    oct_value *x, *a, *s, *sigmoid, *h, *b;
+    oct_value *x, *a, *s, *sigmoid, *h, *l, *b;
 
     start(&p, *state, "ort");
     x = image(&p, 3);
@@ -344,9 +344,11 @@ static void ort_has_points_in_front_of_activations(void **state)
     s = silu(&p, a);
     sigmoid = s->producer->in[1];
     h = layer(&p, "h", s, 4);
-    b = layer(&p, "b", emit(p.f, &oct_op_hard_swish, h, NULL), 4);
+    l = layer(&p, "l", emit(p.f, &oct_op_hard_swish, h, NULL), 4);
+    b = layer(&p, "b", emit(p.f, &oct_op_leaky_relu, l, NULL), 4);
     output(&p, emit(p.f, &oct_op_exp, b, NULL));
     place(&p);
+    assert_ptr_equal(oct_place_preact(p.m, p.m->of_value[l->id]), l->producer);
     assert_true(is_active(&p, a) && is_active(&p, sigmoid) && is_active(&p, s));
     assert_ptr_equal(oct_place_preact(p.m, p.m->of_value[a->id]), a->producer);
     assert_ptr_equal(oct_place_preact(p.m, p.m->of_value[sigmoid->id]), a->producer);

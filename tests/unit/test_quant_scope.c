@@ -72,6 +72,9 @@ static void parts_of_names_are_no_names(void **state)
     make(&p, *state);
     p.o.ignored = (oct_scope){.names = &name, .n_names = 1};
     assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "did you mean '/model");
+    name = "heads.head1.reg_cnvs";
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG,
+                 "did you mean 'heads.head1.reg_convs'");
     name = "conv";
     assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "no node matches");
     p.o.ignored.no_validate = 1;

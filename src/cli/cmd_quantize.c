@@ -13,7 +13,7 @@
 #include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/near.h"
-#include "cli/quantize_report.h"
+#include "cli/quantize.h"
 
 /* --- options: the fields of a recipe, and what is about recipes --- */
 
@@ -254,6 +254,19 @@ static oct_status open_data(job *j)
     return st;
 }
 
+/* Such a file can be given, but what is in integers already is not looked at again. */
+static void warn_if_quantized(const job *j)
+{
+    int n = 0;
+
+    for (const oct_node *node = oct_graph_first_node(j->g); node; node = oct_node_next(node))
+        n += strstr(oct_node_op(node), "QuantizeLinear") ||
+             !strncmp(oct_node_op(node), "QLinear", 7);
+    if (n)
+        cli_note(j->c, "note: %s has %d quantizing nodes already; start from the float network",
+                 j->settings.model, n);
+}
+
 static oct_status load_model(job *j)
 {
     const oct_recipe_job *s = &j->settings;
@@ -265,6 +278,7 @@ static oct_status load_model(job *j)
         shapes.items[i] = s->input_shapes[i];
     st = cli_model_load(j->c, s->model, &shapes, &j->g);
     free(shapes.items);
+    if (!st) warn_if_quantized(j);
     return st;
 }
 
@@ -277,59 +291,6 @@ static oct_status open_all(job *j)
     if ((st = load_model(j))) return st;
     if ((st = open_data(j))) return st;
     return read_preprocess(j);
-}
-
-/* --- writing --- */
-
-/* A file beside the network, which gets its name when the network is written. */
-typedef struct side_file {
-    char *path, *temporary; /* NULL: not wanted */
-} side_file;
-
-static void side_init(side_file *f, const char *path)
-{
-    if (!path) return;
-    f->path = cli_format("%s", path);
-    f->temporary = cli_format("%s.%ld.tmp", path, (long)getpid());
-}
-
-static void side_fini(side_file *f)
-{
-    if (f->temporary) (void)unlink(f->temporary); /* already renamed if all went well */
-    free(f->path);
-    free(f->temporary);
-}
-
-static oct_status side_rename(job *j, const side_file *f)
-{
-    if (!f->path || rename(f->temporary, f->path) == 0) return OCT_OK;
-    return cli_fail(j->c, OCT_ERR_IO, "%s: cannot rename to it: %s", f->path, strerror(errno));
-}
-
-/* All files or none: the network comes last, and old ones stay until then. */
-static oct_status write_files(job *j)
-{
-    const oct_recipe_job *s = &j->settings;
-    const size_t len = strlen(s->output),
-                 end = len > 5 && !strcmp(s->output + len - 5, ".onnx") ? 5 : 0;
-    char *usual_cfg = cli_format("%.*s.quant_cfg.json", (int)(len - end), s->output);
-    const char *cfg = s->quant_cfg ? s->quant_cfg : usual_cfg;
-    side_file qmap = {0}, ppq = {0};
-    oct_status st = OCT_OK;
-
-    side_init(&qmap, s->save_qmap);
-    side_init(&ppq, strcmp(cfg, "none") == 0 ? NULL : cfg);
-    j->c->model = s->output;
-    if (qmap.path) st = oct_quantized_save_qmap(j->q, qmap.temporary);
-    if (!st && ppq.path) st = oct_quantized_save_ppq(j->q, ppq.temporary);
-    /* Writing changes nothing in a graph that keeps its opset. */
-    if (!st) st = oct_onnx_save((oct_graph *)(uintptr_t)oct_quantized_graph(j->q), s->output, NULL);
-    if (!st) st = side_rename(j, &qmap);
-    if (!st) st = side_rename(j, &ppq);
-    side_fini(&qmap);
-    side_fini(&ppq);
-    free(usual_cfg);
-    return st;
 }
 
 /* --- accuracy --- */
@@ -377,10 +338,7 @@ static oct_status quantize(job *j)
     st = oct_quantize(j->g, j->images, &j->options, &j->q);
     cli_progress_end(j->c);
     if (st) return st;
-    cli_hold_interrupts();
-    st = write_files(j);
-    cli_release_interrupts();
-    if (st) return st;
+    if ((st = cli_quantize_write(j->c, j->q, &j->settings))) return st;
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
     r->peak_rss_mb = cli_peak_rss_mb();
     r->bytes_after = cli_file_size(j->settings.output);

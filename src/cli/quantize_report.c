@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The summary of octet quantize: what is integer, what is not and why, what it cost, what next. */
-#include "cli/quantize_report.h"
+#include "cli/quantize.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -144,6 +144,8 @@ static void quantizes_and_tells(void **state)
     must_contain(p->last.out, "next       measure it: octet eval out.onnx");
     assert_int_equal(octet(p, "inspect out.onnx"), 0);
     must_contain(p->last.out, "QuantizeLinear");
+    (void)octet(p, "quantize out.onnx -o twice.onnx --images img");
+    must_contain(p->last.err, "quantizing nodes already; start from the float network");
 }
 
 static void prints_json(void **state)

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What octet quantize tells when it is done. */
-#ifndef CLI_QUANTIZE_REPORT_H
-#define CLI_QUANTIZE_REPORT_H
+/* The parts of octet quantize: the files it writes, and what it tells when it is done. */
+#ifndef CLI_QUANTIZE_H
+#define CLI_QUANTIZE_H
 
 #include <octet/quant.h>
 #include <octet/recipe.h>
 
 #include "cli/cli.h"
 
+/*
+ * Writes the network, and beside it what was asked for: all of them or none, and what was there
+ * before stays until then.
+ */
+oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings);
+
 typedef struct cli_quantize_report {
     cli *c;
     const oct_quantized *q;
-    const oct_recipe *recipe;
     const char *model, *output, *target;
     int64_t bytes_before, bytes_after;
     double seconds, peak_rss_mb; /* from the start until the file was written */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files octet quantize writes: the network last, the others under temporary names until then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/quantize.h"
+
+/* A file beside the network, which gets its name when the network is written. */
+typedef struct side_file {
+    char *path, *temporary; /* NULL: not wanted */
+} side_file;
+
+static void side_init(side_file *f, const char *path)
+{
+    if (!path) return;
+    f->path = cli_format("%s", path);
+    f->temporary = cli_format("%s.%ld.tmp", path, (long)getpid());
+}
+
+static void side_fini(side_file *f)
+{
+    if (f->temporary) (void)unlink(f->temporary); /* already renamed if all went well */
+    free(f->path);
+    free(f->temporary);
+}
+
+static oct_status side_rename(cli *c, const side_file *f)
+{
+    if (!f->path || rename(f->temporary, f->path) == 0) return OCT_OK;
+    return cli_fail(c, OCT_ERR_IO, "%s: cannot rename to it: %s", f->path, strerror(errno));
+}
+
+static char *usual_cfg(const char *output)
+{
+    const size_t len = strlen(output);
+    const bool has_end = len > 5 && strcmp(output + len - 5, ".onnx") == 0;
+
+    return cli_format("%.*s.quant_cfg.json", (int)(has_end ? len - 5 : len), output);
+}
+
+oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings)
+{
+    char *cfg =
+        settings->quant_cfg ? cli_format("%s", settings->quant_cfg) : usual_cfg(settings->output);
+    /* Writing changes nothing in a graph that keeps its opset. */
+    oct_graph *g = (oct_graph *)(uintptr_t)oct_quantized_graph(q);
+    side_file qmap = {0}, ppq = {0};
+    oct_status st = OCT_OK;
+
+    side_init(&qmap, settings->save_qmap);
+    side_init(&ppq, strcmp(cfg, "none") == 0 ? NULL : cfg);
+    c->model = settings->output;
+    cli_hold_interrupts();
+    if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);
+    if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
+    if (!st) st = oct_onnx_save(g, settings->output, NULL);
+    if (!st) st = side_rename(c, &qmap);
+    if (!st) st = side_rename(c, &ppq);
+    side_fini(&qmap);
+    side_fini(&ppq);
+    cli_release_interrupts();
+    free(cfg);
+    return st;
+}

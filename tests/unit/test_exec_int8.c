@@ -487,6 +487,48 @@ static void codes_to_floats_and_back(void **state)
     }
 }
 
+static void planes(void **state)
+{
+    static const int64_t sizes[][3] = {/* channels, pixels, more */
+                                       {3, 200, 0}, {3, 64, 0},   {1, 70, 0},
+                                       {5, 33, 2},  {80, 100, 4}, {130, 65, 0}};
+    oct_rng rng;
+    const oct_int8 *set, *plain = NULL;
+
+    (void)state;
+    oct_rng_init(&rng, 6);
+    for (int i = 0; (set = oct_int8_at(i)); i++)
+        plain = set;
+    for (size_t s = 0; s < OCT_COUNT(sizes) * 2; s++) {
+        const int64_t c = sizes[s / 2][0], n = sizes[s / 2][1], pitch = c + sizes[s / 2][2];
+        const size_t size = (size_t)((n - 1) * pitch + c);
+        float *scale = random_floats(&rng, c, 0.01f, 0.2f), *x = random_floats(&rng, c * n, -9, 9);
+        int32_t *zero = random_zeros(&rng, c);
+        const oct_int8_codes q = {s % 2 ? c : 1, scale, zero};
+        uint8_t *codes = random_codes(&rng, (int64_t)size), *y[2];
+        float *z[2];
+
+        for (int i = 0; (set = oct_int8_at(i)); i++) {
+            for (int k = 0; k < 2; k++) {
+                y[k] = calloc(size, 1);
+                z[k] = calloc((size_t)(c * n), sizeof(float));
+                (k ? plain : set)->quantize_planes(&q, x, n, c, n, y[k], pitch);
+                (k ? plain : set)->dequantize_planes(&q, codes, pitch, c, n, z[k], n);
+            }
+            assert_memory_equal(y[0], y[1], size);
+            assert_memory_equal(z[0], z[1], (size_t)(c * n) * sizeof(float));
+            for (int k = 0; k < 2; k++) {
+                free(y[k]);
+                free(z[k]);
+            }
+        }
+        free(scale);
+        free(x);
+        free(zero);
+        free(codes);
+    }
+}
+
 static void tables(void **state)
 {
     const oct_int8 *set;
@@ -691,6 +733,7 @@ int main(void)
         cmocka_unit_test(ties_go_to_even),
         cmocka_unit_test(matrix_product_with_late_zero_points),
         cmocka_unit_test(codes_to_floats_and_back),
+        cmocka_unit_test(planes),
         cmocka_unit_test(tables),
         cmocka_unit_test(sums_and_products_of_codes),
         cmocka_unit_test(pooling),

@@ -237,6 +237,13 @@ struct oct_int8 {
     void (*requantize)(const oct_int8_codes *from, const oct_int8_codes *to, const oct_int8_rows *r,
                        const uint8_t *x, uint8_t *y);
 
+    /* The same between planes of f32 (channel by channel, `plane` apart) and channels-last codes
+       (pixels `pitch` apart): the borders of a network. */
+    void (*quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
+                            int64_t pixels, uint8_t *y, int64_t pitch);
+    void (*dequantize_planes)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
+                              int64_t pixels, float *y, int64_t plane);
+
     /* y[i] = table[x[i]] */
     void (*lookup)(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n);
     void (*lookup_f32)(const float table[256], const uint8_t *x, float *y, int64_t n);

@@ -171,6 +171,23 @@ static void requantize(const oct_int8_codes *from, const oct_int8_codes *to, con
         value(from, i, x[k * r->a_pitch + i]) / scale_of(to, i), zero_of(to, i), 0, 255);
 }
 
+static void quantize_planes(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
+                            int64_t pixels, uint8_t *y, int64_t pitch)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t k = 0; k < c; k++)
+            y[i * pitch + k] =
+                (uint8_t)oct_quant_code(x[k * plane + i] / scale_of(q, k), zero_of(q, k), 0, 255);
+}
+
+static void dequantize_planes(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
+                              int64_t pixels, float *y, int64_t plane)
+{
+    for (int64_t i = 0; i < pixels; i++)
+        for (int64_t k = 0; k < c; k++)
+            y[k * plane + i] = value(q, k, x[i * pitch + k]);
+}
+
 static void lookup(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
@@ -230,6 +247,8 @@ const oct_int8 oct_int8_plain = {
     .quantize = quantize,
     .dequantize = dequantize,
     .requantize = requantize,
+    .quantize_planes = quantize_planes,
+    .dequantize_planes = dequantize_planes,
     .lookup = lookup,
     .lookup_f32 = lookup_f32,
     .binary = binary,

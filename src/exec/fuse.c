@@ -120,7 +120,7 @@ static bool is_shuffled_type(oct_dtype t)
 }
 
 /* Reshape [N,g,C/g,H,W], Transpose 0,2,1,3,4, Reshape [N,C,H,W]: a channel shuffle. */
-static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
+static bool find_shuffle_of(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
     const oct_type *x, *split;
     const oct_node *t, *back;
@@ -144,6 +144,28 @@ static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
     g->inner[g->n_inner++] = t;
     g->last = back;
     g->fuse.shuffle = (int32_t)split->dim[1];
+    return true;
+}
+
+/* Two halves put together only to be shuffled: their channels take turns. */
+static bool is_pair(const oct_node *n)
+{
+    const oct_attr *axis = oct_node_attr(n, "axis");
+
+    return n->op == &oct_op_concat && n->n_in == 2 && axis && (axis->i == 1 || axis->i == -3) &&
+           n->in[0]->type.rank == 4 && oct_type_equal(&n->in[0]->type, &n->in[1]->type) &&
+           !n->in[0]->data && !n->in[1]->data;
+}
+
+static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
+{
+    const oct_node *first = is_pair(n) ? oct_fuser_only_user(f, n->out[0]) : NULL;
+    oct_group inner = *g;
+
+    if (!first) return find_shuffle_of(f, n, g);
+    if (!find_shuffle_of(f, first, &inner) || inner.fuse.shuffle != 2) return false;
+    inner.inner[inner.n_inner++] = n;
+    *g = inner;
     return true;
 }
 

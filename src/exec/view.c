@@ -86,16 +86,26 @@ const oct_kernel oct_kernel_transpose_view = {
 
 typedef struct shuffle {
     int64_t pixels, groups, per_group, in_pitch, out_pitch;
-    size_t elem; /* bytes of an element: 1 or 4 */
+    int64_t second_pitch; /* 0: one operand */
+    size_t elem;          /* bytes of an element: 1 or 4 */
 } shuffle;
 
 typedef struct job {
     const shuffle *s;
-    const void *x;
+    const void *x, *second; /* second: the other half, if it is an operand of its own */
     void *y;
 } job;
 
+/* n channels of a and of b take turns. */
 #define SHUFFLE(name, T)                                                                           \
+    static void name##_pair(const T *restrict a, const T *restrict b, T *restrict y, int64_t n)    \
+    {                                                                                              \
+        for (int64_t c = 0; c < n; c++) {                                                          \
+            y[2 * c] = a[c];                                                                       \
+            y[2 * c + 1] = b[c];                                                                   \
+        }                                                                                          \
+    }                                                                                              \
+                                                                                                   \
     static void name(void *arg, int64_t begin, int64_t end)                                        \
     {                                                                                              \
         const job *j = arg;                                                                        \
@@ -106,10 +116,8 @@ typedef struct job {
             T *y = (T *)j->y + i * j->s->out_pitch;                                                \
                                                                                                    \
             if (g == 2) {                                                                          \
-                for (int64_t c = 0; c < k; c++) {                                                  \
-                    y[2 * c] = x[c];                                                               \
-                    y[2 * c + 1] = x[k + c];                                                       \
-                }                                                                                  \
+                name##_pair(x, j->second ? (const T *)j->second + i * j->s->second_pitch : x + k,  \
+                            y, k);                                                                 \
                 continue;                                                                          \
             }                                                                                      \
             for (int64_t c = 0; c < k; c++)                                                        \
@@ -124,7 +132,7 @@ SHUFFLE(shuffle_bytes, uint8_t)
 static oct_status run_shuffle(const oct_bound *b)
 {
     const shuffle *s = b->step->state;
-    job j = {s, b->in[0], b->out[0]};
+    job j = {s, b->in[0], s->second_pitch ? b->in[1] : NULL, b->out[0]};
 
     oct_parallel_for(b->n_threads, s->pixels, 256, s->elem == 1 ? shuffle_bytes : shuffle_floats,
                      &j);
@@ -143,6 +151,7 @@ static oct_status make_shuffle(oct_plan *p, oct_step *s)
                     .per_group = t->dim[1] / s->fuse.shuffle,
                     .in_pitch = oct_slot_pitch(p, s->in[0]),
                     .out_pitch = oct_slot_pitch(p, s->out[0])};
+    if (s->node->op == &oct_op_concat) sh->second_pitch = oct_slot_pitch(p, s->in[1]);
     s->state = sh;
     s->impl = "shuffle";
     return OCT_OK;

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A picture that comes in as planes of floats becomes pixels of codes, in one go. */
+#include <string.h>
+
+#include "base/parallel.h"
+#include "exec/int8.h"
+
+#define MAX_CHANNELS 4
+#define CHUNK        512 /* pixels whose codes stay in the first-level cache */
+
+typedef struct state {
+    const oct_int8 *set;
+    oct_int8_codes codes;
+    int64_t images, channels, pixels, chunks, pitch;
+} state;
+
+static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
+{
+    const oct_slot *x;
+
+    if (!s->integer || s->integer->n_chain || s->n_in != 1 || !oct_node_is_quantize(s->node))
+        return false;
+    x = &p->slots[s->in[0]];
+    if (!x->value->is_input || x->type.rank != 4 || x->type.dtype != OCT_DTYPE_F32) return false;
+    if (x->type.dim[1] < 2 || x->type.dim[1] > MAX_CHANNELS || oct_type_len(&x->type) < 1)
+        return false;
+    *layout = OCT_LAYOUT_PLAIN;
+    return oct_codes_are_u8(&s->integer->out);
+}
+
+static oct_status make(oct_plan *p, oct_step *s)
+{
+    const oct_type *t = &p->slots[s->out[0]].type;
+    state *st = oct_plan_alloc(p, 1, sizeof(*st));
+
+    if (!st) return OCT_ERR_MEMORY;
+    st->set = oct_int8_get();
+    st->images = t->dim[0];
+    st->channels = t->dim[1];
+    st->pixels = oct_type_pixels(t);
+    st->chunks = (st->pixels + CHUNK - 1) / CHUNK;
+    st->pitch = oct_slot_pitch(p, s->out[0]);
+    OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &st->codes));
+    s->state = st;
+    s->impl = oct_arena_printf(p->arena, "int8 input:%s", st->set->name);
+    return s->impl ? OCT_OK : OCT_ERR_MEMORY;
+}
+
+typedef struct job {
+    const state *st;
+    const float *x;
+    uint8_t *y;
+} job;
+
+static void interleave(uint8_t (*plane)[CHUNK], int64_t channels, int64_t n, uint8_t *y,
+                       int64_t pitch)
+{
+    if (channels == 3 && pitch == 3) {
+        for (int64_t i = 0; i + 1 < n; i++) { /* a fourth byte is overwritten by the next pixel */
+            const uint8_t four[4] = {plane[0][i], plane[1][i], plane[2][i], 0};
+
+            memcpy(y + 3 * i, four, 4);
+        }
+        for (int c = 0; c < 3; c++)
+            y[3 * (n - 1) + c] = plane[c][n - 1];
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t c = 0; c < channels; c++)
+            y[i * pitch + c] = plane[c][i];
+}
+
+static void chunks(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    const state *st = j->st;
+    uint8_t plane[MAX_CHANNELS][CHUNK];
+
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t image = u / st->chunks, at = u % st->chunks * CHUNK;
+        const int64_t n = OCT_MIN(CHUNK, st->pixels - at);
+        const oct_int8_rows r = {.rows = 1, .n = n, .a_pitch = n, .y_pitch = n};
+
+        for (int64_t c = 0; c < st->channels; c++) {
+            const int64_t k = st->codes.n > 1 ? c : 0;
+            const oct_int8_codes codes = {1, st->codes.scale + k, st->codes.zero + k};
+
+            st->set->quantize(&codes, &r, j->x + (image * st->channels + c) * st->pixels + at,
+                              plane[c]);
+        }
+        interleave(plane, st->channels, n, j->y + (image * st->pixels + at) * st->pitch, st->pitch);
+    }
+}
+
+static oct_status run(const oct_bound *b)
+{
+    const state *st = b->step->state;
+    job j = {st, b->in[0], b->out[0]};
+
+    oct_parallel_for(b->n_threads, st->images * st->chunks, 16, chunks, &j);
+    return OCT_OK;
+}
+
+const oct_kernel oct_kernel_int8_input = {
+    .name = "int8-input",
+    .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_OUT,
+    .out_layout = OCT_LAYOUT_CLAST,
+    .accepts = accepts,
+    .make = make,
+    .run = run,
+};

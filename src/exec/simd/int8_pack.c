@@ -165,10 +165,9 @@ size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
 {
     const double macs = (double)c->kernel[0] * (double)c->kernel[1] * (double)c->c_in *
                         (double)(c->depthwise ? 1 : c->c_out);
-    size_t size = 0;
-
     const double reach = (double)(c->kernel[1] - 1) * (double)c->dilation[1] +
                          (double)OCT_INT8_DW_PIXELS * (double)c->stride[1];
+    size_t size = 0;
 
     if (!(macs < 1e12) || (c->depthwise && !(reach * (double)c->kernel[0] < 1e6))) return 0;
     if (!c->depthwise) size += align_up((size_t)blocks_of(set, c->c_out) * sizeof(oct_int8_block));

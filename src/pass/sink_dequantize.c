@@ -121,24 +121,35 @@ typedef struct chain {
     oct_linear *out; /* for each output of the last */
 } chain;
 
-static oct_status rewrite(chain *c, const source *s)
+/* What the old nodes used may be used by the new ones, so they go last. */
+static oct_status rewrite_from(chain *c, const source *s, oct_value **old)
 {
     oct_node *first = c->node[0], *last = c->node[c->n - 1];
+    const int32_t n = oct_node_n_data(first);
     oct_codes codes = {0};
 
-    for (int32_t i = 0, k = oct_node_n_data(first); i < k; i++) {
-        oct_value *old = first->in[i];
-
-        dequantizer(old, &codes);
-        OCT_TRY(oct_node_set_input(first, i, old->producer->in[0]));
+    for (int32_t i = 0; i < n; i++) {
+        old[i] = first->in[i];
+        dequantizer(old[i], &codes);
+        OCT_TRY(oct_node_set_input(first, i, old[i]->producer->in[0]));
         if (i == 0) OCT_TRY(oct_linear_fix_pad(first, &codes));
-        OCT_TRY(oct_prune(old));
     }
     for (int i = 0; i + 1 < c->n; i++)
         c->node[i]->out[0]->type.dtype = s->dtype;
     for (int32_t k = 0; k < last->n_out; k++)
         if (last->out[k]) OCT_TRY(oct_linear_dequantize_output(last, k, s->dtype, &c->out[k]));
+    for (int32_t i = 0; i < n; i++) /* the same one may have been read twice */
+        if (first->graph->root->values[old[i]->id] == old[i]) OCT_TRY(oct_prune(old[i]));
     return OCT_OK;
+}
+
+static oct_status rewrite(chain *c, const source *s)
+{
+    oct_value **old = oct_calloc(s->ctx, (size_t)oct_node_n_data(c->node[0]), sizeof(*old));
+    const oct_status st = old ? rewrite_from(c, s, old) : OCT_ERR_MEMORY;
+
+    oct_free(s->ctx, old);
+    return st;
 }
 
 /* One output's labels through the chain, which grows until they are those of channels. */

@@ -137,9 +137,9 @@ static void bad_scales_are_named(void **state)
         oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 2, (int64_t[]){2, 3}), *y;
 
         y = qdq(f, x, OCT_DTYPE_U8, &bad[i], &(int32_t){0}, 1, 1);
-        y->producer->name = "culprit";
+        y->producer->in[0]->producer->name = "culprit";
         output(f, y);
-        assert_fails(f->ctx, oct_plan_new(f->g, NULL, &p), OCT_ERR_FORMAT, "scale");
+        assert_fails(f->ctx, oct_plan_new(f->g, NULL, &p), OCT_ERR_FORMAT, "node 'culprit'");
         teardown(state);
         setup(state);
     }

@@ -115,6 +115,12 @@ static void mean_part(const pool_job *j, const uint8_t *x, const int64_t from[2]
     const oct_int8_finish f = {.way = OCT_INT8_DIRECT,
                                .out = OCT_INT8_U8,
                                .scale = scale,
+                               .bias = scale, /* lists that this form does not use, but may load */
+                               .slope = scale,
+                               .limit = scale,
+                               .r_scale = scale,
+                               .r_zero = scale,
+                               .inv = scale,
                                .low = low,
                                .high = high,
                                .zero = zero};

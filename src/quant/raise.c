@@ -78,13 +78,13 @@ static bool is_requantized(const oct_value *v, const oct_codes *c)
 /* The pair becomes a node that does nothing but has a point in front of it. */
 static oct_status keep_place(oct_raising *r, oct_node *dq, oct_value *src, const oct_codes *c)
 {
-    oct_raised_point p = {.value = src, .role = OCT_QROLE_ACT};
+    const oct_raised_point p = {.value = src, .role = OCT_QROLE_ACT};
     oct_node *made = NULL;
 
+    OCT_TRY(oct_raise_point(r, c, &p)); /* first: the scales go with the pair */
     OCT_TRY(oct_node_become(dq, &oct_op_identity, &src, 1, &made));
-    OCT_TRY(oct_node_infer(made));
-    p.node = made;
-    return oct_raise_point(r, c, &p);
+    r->points[r->n_points - 1].node = made;
+    return oct_node_infer(made);
 }
 
 /* Readers of the pair read what it was made of. */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling of u8 codes: MaxPool keeps the codes, averages have codes of their own. */
+#include <string.h>
+
+#include "base/parallel.h"
 #include "exec/int8.h"
 #include "op/conv_geometry.h"
 #include "op/op.h"
@@ -7,6 +10,8 @@
 typedef struct state {
     const oct_int8 *set;
     oct_int8_pool pool;
+    int64_t line;   /* max: bytes of a row of the operand with its pads */
+    int64_t inside; /* bytes of it before the picture begins */
 } state;
 
 static bool is_max(const oct_node *n)
@@ -57,6 +62,17 @@ static bool accepts_average(const oct_plan *p, const oct_step *s, oct_layout *la
     return oct_codes_are_u8(&s->integer->out);
 }
 
+/* A window that begins at the last column must end inside the line. */
+static void cut_lines(const oct_plan *p, oct_step *s, state *st)
+{
+    const oct_int8_pool *w = &st->pool;
+    const int64_t reach = (w->out_w - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
+
+    st->inside = w->pad[1] * w->c;
+    st->line = OCT_MAX(reach, w->pad[1] + w->in_w) * w->c;
+    s->scratch_size = 2 * (size_t)st->line * (size_t)p->n_threads;
+}
+
 static oct_status make(oct_plan *p, oct_step *s)
 {
     const oct_type *x = &p->slots[s->in[0]].type;
@@ -92,9 +108,74 @@ static oct_status make(oct_plan *p, oct_step *s)
         OCT_TRY(oct_int8_codes_make(p, &s->integer->in[0], &to->x));
         OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &to->y));
     }
+    if (is_max(s->node)) cut_lines(p, s, st);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "int8 pool:%s", st->set->name);
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
+}
+
+/* --- the largest: of rows first, then of neighbours, each as one long vector --- */
+
+typedef struct job {
+    const state *st;
+    const uint8_t *x;
+    uint8_t *y, *scratch;
+} job;
+
+/* Column by column, the largest of the rows under window y; pads are zero, the lowest code. */
+static void max_of_rows(const state *st, const uint8_t *image, int64_t y, uint8_t *line)
+{
+    const oct_int8_pool *w = &st->pool;
+    const int64_t size = w->in_w * w->c;
+
+    memset(line, 0, (size_t)st->line);
+    for (int64_t k = 0; k < w->kernel[0]; k++) {
+        const int64_t row = y * w->stride[0] - w->pad[0] + k * w->dilation[0];
+        const uint8_t *x = image + row * w->in_w * w->in_pitch;
+
+        if (row < 0 || row >= w->in_h) continue;
+        if (w->in_pitch == w->c) {
+            st->set->max(x, line + st->inside, size);
+            continue;
+        }
+        for (int64_t i = 0; i < w->in_w; i++)
+            st->set->max(x + i * w->in_pitch, line + st->inside + i * w->c, w->c);
+    }
+}
+
+static void max_rows(void *arg, int64_t begin, int64_t end)
+{
+    const job *j = arg;
+    const state *st = j->st;
+    const oct_int8_pool *w = &st->pool;
+    uint8_t *line = j->scratch + 2 * st->line * oct_parallel_thread(), *best = line + st->line;
+    const int64_t span = (w->kernel[1] - 1) * w->dilation[1] * w->c;
+
+    for (int64_t i = begin; i < end; i++) {
+        uint8_t *y = j->y + i * w->out_w * w->out_pitch;
+
+        max_of_rows(st, j->x + i / w->out_h * w->in_step, i % w->out_h, line);
+        memcpy(best, line, (size_t)(st->line - span));
+        for (int64_t k = 1; k < w->kernel[1]; k++)
+            st->set->max(line + k * w->dilation[1] * w->c, best, st->line - span);
+        if (w->stride[1] == 1 && w->out_pitch == w->c) {
+            memcpy(y, best, (size_t)(w->out_w * w->c));
+            continue;
+        }
+        for (int64_t o = 0; o < w->out_w; o++)
+            memcpy(y + o * w->out_pitch, best + o * w->stride[1] * w->c, (size_t)w->c);
+    }
+}
+
+static void run_max(const oct_bound *b)
+{
+    const state *st = b->step->state;
+    const oct_int8_pool *w = &st->pool;
+    job j = {st, b->in[0], b->out[0], b->scratch};
+    const int64_t work = st->line * (w->kernel[0] + w->kernel[1]);
+
+    oct_parallel_for(b->n_threads, w->batch * w->out_h, OCT_MAX(1, 65536 / OCT_MAX(work, 1)),
+                     max_rows, &j);
 }
 
 static oct_status run(const oct_bound *b)
@@ -102,7 +183,7 @@ static oct_status run(const oct_bound *b)
     const state *st = b->step->state;
 
     if (is_max(b->step->node))
-        oct_int8_max_pool(st->set, &st->pool, b->in[0], b->out[0], b->n_threads);
+        run_max(b);
     else
         oct_int8_average_pool(st->set, &st->pool, b->in[0], b->out[0], b->n_threads);
     return OCT_OK;

@@ -420,6 +420,37 @@ static void functions_are_tables(void **state)
     assert_integer(f, "int8 table", 2, 0.01f);
 }
 
+/* Windows of all kinds, on the whole and on a part of a Concat. */
+static void largest_codes(void **state)
+{
+    static const int64_t windows[][4] = {/* kernel, stride, pad, dilation */
+                                         {2, 2, 0, 1}, {3, 2, 1, 1}, {5, 1, 2, 1},
+                                         {3, 1, 2, 2}, {3, 3, 0, 1}, {1, 2, 0, 1}};
+
+    for (size_t i = 0; i < sizeof(windows) / sizeof(*windows); i++) {
+        const int64_t k = windows[i][0], st = windows[i][1], pad = windows[i][2], d = windows[i][3];
+        fixture *f = *state;
+        oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){2, 24, 17, 14}), *part[2];
+        oct_node *n;
+
+        part[0] = qdq_u8(f, x, 0.016f);
+        part[1] = qdq_u8(f, emit(f, &oct_op_sigmoid, part[0], NULL), 0.016f);
+        n = node(f, &oct_op_max_pool, concat(f, part, 2, 1), NULL, NULL);
+        for (int twice = 0; twice < 2; twice++) {
+            assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){k, k}, 2));
+            assert_ok(f->ctx, oct_node_set_ints(n, "strides", (int64_t[]){st, st}, 2));
+            assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){pad, pad, pad, pad}, 4));
+            assert_ok(f->ctx, oct_node_set_ints(n, "dilations", (int64_t[]){d, d}, 2));
+            assert_ok(f->ctx, oct_node_set_int(n, "ceil_mode", twice));
+            output(f, infer(f, n));
+            if (!twice) n = node(f, &oct_op_max_pool, part[1], NULL, NULL);
+        }
+        assert_integer(f, "int8 pool", 2, 0.016f);
+        teardown(state);
+        setup(state);
+    }
+}
+
 static void averages(void **state)
 {
     fixture *f = *state;
@@ -518,6 +549,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(scales_move_with_their_channels, setup, teardown),
         cmocka_unit_test_setup_teardown(arithmetic, setup, teardown),
         cmocka_unit_test_setup_teardown(functions_are_tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(largest_codes, setup, teardown),
         cmocka_unit_test_setup_teardown(averages, setup, teardown),
         cmocka_unit_test_setup_teardown(products_of_matrices, setup, teardown),
         cmocka_unit_test_setup_teardown(wide_codes_stay_float, setup, teardown),

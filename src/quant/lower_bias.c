@@ -95,15 +95,19 @@ static oct_status sum_scales(oct_lowering *l, const oct_node *n, int64_t n_out, 
 
 /* --- codes --- */
 
+/* A bias at the end of 32 bits would make the sums it is added to wrap around in integer runtimes:
+ * half of the range is left to them. */
+#define BIAS_LIMIT (1 << 30)
+
 static int32_t code_of(oct_lowering *l, const oct_qspec *spec, float scale, int32_t zero, float x)
 {
     double y;
 
     if (spec->bits != 32) return oct_qspec_code(spec, scale, zero, x);
     y = rint((double)x / (double)scale) + zero;
-    if (!(y >= (double)INT32_MIN && y <= (double)INT32_MAX)) {
+    if (!(fabs(y) <= BIAS_LIMIT)) {
         l->n_saturated++;
-        return y > 0 ? INT32_MAX : INT32_MIN; /* not a number as well */
+        return y > 0 ? BIAS_LIMIT : -BIAS_LIMIT; /* not a number as well */
     }
     return (int32_t)y;
 }

@@ -107,7 +107,7 @@ void oct_observer_see(oct_observer *o, const oct_sight *s)
 
 oct_status oct_observer_merge(oct_observer *o, const oct_observer *other)
 {
-    if (o->row != other->row || o->channels != other->channels ||
+    if (o->row != other->row || oct_observer_n_ranges(o) != oct_observer_n_ranges(other) ||
         o->options.per_channel != other->options.per_channel ||
         o->options.bins != other->options.bins)
         return oct_fail(o->ctx, OCT_ERR_ARG, "observers '%s' and '%s' do not look alike",

@@ -186,23 +186,48 @@ static void except_dense(oct_placer *p, uint8_t *dense)
     memset(p->mark, 0, (size_t)p->g->root->n_value_ids);
 }
 
-static oct_status split_channels(oct_placer *p, sharing *s)
+/* Gives the marked points an axis. Values that share a scale with others keep one for all. */
+static void split_marked(oct_placer *p, sharing *s, const uint8_t *except, float share)
 {
-    uint8_t *dense = oct_arena_alloc(p->a, (size_t)p->g->root->n_value_ids + 1);
-
-    if (!dense) return OCT_ERR_MEMORY;
-    if (p->t->flags & OCT_TARGET_DEPTHWISE_ALONE) except_dense(p, dense);
-    for (const oct_node *n = p->g->first; n; n = n->next)
-        if (is_depthwise(n) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
     for (int32_t i = 0; i < p->m->n_points; i++) {
         oct_qpoint *q = &p->m->points[i];
         const oct_type *t = &q->value->type;
 
-        if (!p->mark[q->value->id] || dense[q->value->id] || q->node) continue;
-        if (q->state != OCT_QSTATE_ACTIVE) continue;
-        if (t->rank >= 2 && t->dim[1] > 1 && s->size[leader(s, q->value->id)] == 1)
-            q->spec.axis = 1;
+        if (!p->mark[q->value->id] || except[q->value->id] || q->node) continue;
+        if (q->state != OCT_QSTATE_ACTIVE || q->spec.axis != OCT_QSPEC_PER_TENSOR) continue;
+        if (t->rank < 2 || t->dim[1] <= 1 || s->size[leader(s, q->value->id)] != 1) continue;
+        q->spec.axis = 1;
+        q->channel_share = share;
     }
+}
+
+/*
+ * In front of depthwise convolutions each channel has its own scale. Dense ones fold scales into
+ * their weights, which costs the weights what it gives the activations: half-way is best for both.
+ * Pictures keep one scale, and so do values of one pixel, where nothing is gained.
+ */
+static oct_status split_channels(oct_placer *p, sharing *s)
+{
+    const size_t n_ids = (size_t)p->g->root->n_value_ids;
+    uint8_t *except = oct_arena_alloc(p->a, n_ids + 1);
+
+    if (!except) return OCT_ERR_MEMORY;
+    if (p->t->flags & OCT_TARGET_DEPTHWISE_ALONE) except_dense(p, except);
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        if (is_depthwise(n) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
+    split_marked(p, s, except, 1.0f);
+    if (!(p->t->flags & OCT_TARGET_CHANNELS_AT_DENSE)) return OCT_OK;
+    memset(p->mark, 0, n_ids);
+    memset(except, 0, n_ids);
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        if (oct_node_is(n, &oct_op_conv) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
+    for (size_t i = 0; i < n_ids; i++) {
+        const oct_value *v = p->g->root->values[i];
+
+        except[i] = v && (!v->producer || v->type.rank < 3 ||
+                          oct_type_span(&v->type, 2, v->type.rank) <= 1);
+    }
+    split_marked(p, s, except, 0.5f);
     return OCT_OK;
 }
 

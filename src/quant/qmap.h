@@ -35,6 +35,8 @@ typedef struct oct_qpoint {
     int32_t dominator;    /* DOMINATED: index of the point that decides; else -1 */
     const char *reason;   /* OFF: in words; else NULL */
     const char *observer; /* ACT: how its range is found; NULL: the job's default */
+    float channel_share;  /* ACT, per channel: where scales lie between one for all (0) and each
+                             channel's own (1); only the solver asks */
     int64_t n;            /* scales: 1, or one for each index of the axis; 0: not solved yet */
     float *scale;
     int32_t *zero;

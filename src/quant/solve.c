@@ -29,11 +29,12 @@ static void choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_ta
 {
     const oct_qpoint *root = oct_qmap_root(m, (int32_t)(p - m->points));
     const bool per_channel = root->spec.axis != OCT_QSPEC_PER_TENSOR;
+    const bool own_scales = per_channel && root->channel_share >= 1.0f;
 
     oct_observer_options_init(out);
     out->per_channel = per_channel;
-    out->kind = per_channel ? o->channel_ranges : o->activation_ranges;
-    if (!out->kind) out->kind = per_channel ? t->channel_ranges : t->act_ranges;
+    out->kind = own_scales ? o->channel_ranges : o->activation_ranges;
+    if (!out->kind) out->kind = own_scales ? t->channel_ranges : t->act_ranges;
     if (root->observer) out->kind = root->observer;
     if (o->percentile > 0) out->percentile = o->percentile;
 }
@@ -135,6 +136,25 @@ static void choose_sign(oct_qspec *s, const float *low, int64_t n)
     s->is_signed = s->is_symmetric = negative; /* from zero upwards: nothing to be symmetric to */
 }
 
+/* Scales between the channels' own and the largest of them; the low ends stay where they are. */
+static void share_scales(const oct_qpoint *p, float *scale, int32_t *zero, int64_t n)
+{
+    int32_t low_code, high_code;
+    float most = 0;
+
+    if (n <= 1 || p->channel_share >= 1.0f || p->spec.is_pow2) return;
+    oct_qspec_limits(&p->spec, &low_code, &high_code);
+    for (int64_t i = 0; i < n; i++)
+        most = OCT_MAX(most, scale[i]);
+    for (int64_t i = 0; i < n; i++) {
+        const float low = scale[i] * (float)(low_code - zero[i]);
+
+        scale[i] = most * powf(scale[i] / most, p->channel_share);
+        if (!p->spec.is_symmetric)
+            zero[i] = OCT_MIN(low_code + (int32_t)lrintf(-low / scale[i]), high_code);
+    }
+}
+
 static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, oct_arena *a)
 {
     const int64_t n = oct_observer_n_ranges(seen);
@@ -147,10 +167,11 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     if (!low || !high || !scale || !zero) return OCT_ERR_MEMORY;
     OCT_TRY(oct_observer_solve(seen, &p->spec, low, high));
     choose_sign(&p->spec, low, n);
-    for (int64_t k = 0; k < n; k++) {
+    for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
-        if (n == 1 && is_silu(p->value)) snap_to_silu(&p->spec, &scale[k], &zero[k]);
-    }
+    share_scales(p, scale, zero, n);
+    for (int64_t k = 0; k < n && is_silu(p->value); k++)
+        snap_to_silu(&p->spec, &scale[k], &zero[k]);
     return oct_qpoint_set(m, i, scale, zero, n);
 }
 

@@ -101,8 +101,8 @@ static const oct_target table[] = {
         .bias_spec = I32_BIAS,
         .bias = OCT_BIAS_I32,
         .concat = OCT_CONCAT_KEEP,
-        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_FUSES_ACTIVATION |
-                 OCT_TARGET_FUSES_RESIDUAL,
+        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_CHANNELS_AT_DENSE |
+                 OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_FUSES_RESIDUAL,
         .ops = octet_ops,
         .act_ranges = "mse",
         .channel_ranges = "minmax",

@@ -19,6 +19,7 @@ typedef enum oct_bias_rule {
 
 enum {
     OCT_TARGET_CHANNELS_AT_DEPTHWISE = 1u << 0, /* activations per channel in front of depthwise */
+    OCT_TARGET_CHANNELS_AT_DENSE = 1u << 10,    /* and half-way so in front of other convolutions */
     OCT_TARGET_FUSES_ACTIVATION = 1u << 1,      /* SiLU & co. on the sum; else only Relu and Clip */
     OCT_TARGET_FUSES_RESIDUAL = 1u << 2,        /* conv + Add (+ act) without a point between */
     OCT_TARGET_QDQ_BEHIND_MOVES = 1u << 3, /* MaxPool, Reshape..: a pair behind each, same scale */

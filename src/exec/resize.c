@@ -3,21 +3,14 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "exec/kernel.h"
+#include "exec/resize.h"
 #include "exec/simd/simd.h"
 #include "op/op.h"
 #include "op/resample.h"
 
-/* Rows and columns; the weights as floats. */
-typedef struct axis {
-    int64_t out, taps;
-    const int64_t *index;
-    const float *weight;
-} axis;
-
 typedef struct state {
     const oct_simd *simd;
-    axis y, x;
+    oct_resize_axis y, x;
     int64_t batch, channels, in_h, in_w, in_pitch, out_pitch;
     size_t elem; /* bytes of an element */
 } state;
@@ -38,7 +31,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 }
 
 /* An axis that stays reads its own sample. */
-static oct_status fill_axis(oct_plan *p, const oct_resample_table *t, int64_t out, axis *a)
+static oct_status fill_axis(oct_plan *p, const oct_resample_table *t, int64_t out,
+                            oct_resize_axis *a)
 {
     const int64_t taps = t->taps ? t->taps : 1;
     int64_t *index = oct_plan_alloc(p, (size_t)(out * taps), sizeof(*index));
@@ -49,19 +43,27 @@ static oct_status fill_axis(oct_plan *p, const oct_resample_table *t, int64_t ou
         index[i] = t->taps ? t->index[i] : i;
         weight[i] = t->taps && t->weight ? (float)t->weight[i] : 1.0f;
     }
-    *a = (axis){out, taps, index, weight};
+    *a = (oct_resize_axis){out, taps, index, weight};
     return OCT_OK;
+}
+
+oct_status oct_resize_axes(oct_plan *p, const oct_step *s, oct_resize_axis *y, oct_resize_axis *x)
+{
+    const oct_type *out = &p->slots[s->out[0]].type;
+    oct_resample_table tables[OCT_MAX_RANK];
+
+    if (!oct_resize_tables(s->node, &p->slots[s->in[0]].type, p->arena, tables))
+        return oct_node_fail(s->node, OCT_ERR_STATE, "has no tables");
+    OCT_TRY(fill_axis(p, &tables[2], out->dim[2], y));
+    return fill_axis(p, &tables[3], out->dim[3], x);
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
 {
-    const oct_type *x = &p->slots[s->in[0]].type, *y = &p->slots[s->out[0]].type;
-    oct_resample_table tables[OCT_MAX_RANK];
+    const oct_type *x = &p->slots[s->in[0]].type;
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
 
     if (!st) return OCT_ERR_MEMORY;
-    if (!oct_resize_tables(s->node, x, p->arena, tables))
-        return oct_node_fail(s->node, OCT_ERR_STATE, "has no tables");
     *st = (state){.simd = oct_simd_get(),
                   .batch = x->dim[0],
                   .channels = x->dim[1],
@@ -70,8 +72,7 @@ static oct_status make(oct_plan *p, oct_step *s)
                   .elem = oct_dtype_size(x->dtype),
                   .in_pitch = oct_slot_pitch(p, s->in[0]),
                   .out_pitch = oct_slot_pitch(p, s->out[0])};
-    OCT_TRY(fill_axis(p, &tables[2], y->dim[2], &st->y));
-    OCT_TRY(fill_axis(p, &tables[3], y->dim[3], &st->x));
+    OCT_TRY(oct_resize_axes(p, s, &st->y, &st->x));
     s->state = st;
     s->impl = st->simd->name;
     return OCT_OK;

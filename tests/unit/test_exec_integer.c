@@ -451,6 +451,29 @@ static void largest_codes(void **state)
     }
 }
 
+/* Linear: the same codes as the simulation, to the bit. */
+static void pixels_are_mixed(void **state)
+{
+    fixture *f = *state;
+    const oct_plan_options o = simulated();
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){2, 24, 9, 11});
+    oct_value *in[4] = {NULL, NULL, NULL, oct_ints(&f->b, (int64_t[]){2, 24, 18, 25}, 4)};
+    oct_tensor *a[1] = {NULL}, *b[1] = {NULL};
+    oct_node *n;
+
+    in[0] = qdq_u8(f, x, 0.016f);
+    n = oct_emit_node(&f->b, &oct_op_resize, in, 4, 1);
+    assert_non_null(n);
+    assert_ok(f->ctx, oct_node_set_str(n, "mode", "linear"));
+    output(f, qdq_u8(f, infer(f, n), 0.016f));
+    assert_int_equal(count_kernels(f, NULL, "int8 resize"), 1);
+    run_graph(f, NULL, a);
+    run_graph(f, &o, b);
+    assert_same("linear", a[0], b[0], 0);
+    oct_tensor_unref(a[0]);
+    oct_tensor_unref(b[0]);
+}
+
 static void averages(void **state)
 {
     fixture *f = *state;
@@ -550,6 +573,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(arithmetic, setup, teardown),
         cmocka_unit_test_setup_teardown(functions_are_tables, setup, teardown),
         cmocka_unit_test_setup_teardown(largest_codes, setup, teardown),
+        cmocka_unit_test_setup_teardown(pixels_are_mixed, setup, teardown),
         cmocka_unit_test_setup_teardown(averages, setup, teardown),
         cmocka_unit_test_setup_teardown(products_of_matrices, setup, teardown),
         cmocka_unit_test_setup_teardown(wide_codes_stay_float, setup, teardown),

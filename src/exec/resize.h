@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pixels each pixel of a resized picture is made of. */
+#ifndef OCT_EXEC_RESIZE_H
+#define OCT_EXEC_RESIZE_H
+
+#include "exec/kernel.h"
+
+/* Rows or columns: `taps` indices and weights for each of the `out` ones. */
+typedef struct oct_resize_axis {
+    int64_t out, taps;
+    const int64_t *index;
+    const float *weight;
+} oct_resize_axis;
+
+/* For a Resize of 4-D tensors that has such tables; memory of the plan. */
+oct_status oct_resize_axes(oct_plan *p, const oct_step *s, oct_resize_axis *y, oct_resize_axis *x);
+
+#endif

@@ -44,25 +44,6 @@ static bool residual_fits(const oct_plan *p, const oct_step *s)
     return oct_step_in_u8(p, s, r) && s->fuse.residual_scale > 0;
 }
 
-static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
-{
-    oct_conv_geometry g;
-    oct_int8_shape w;
-    bool wide;
-
-    if (!s->integer || !s->node || s->node->op != &oct_op_conv || s->integer->n_chain) return false;
-    if (!oct_step_in_u8(p, s, X) || !oct_step_const(p, s, W)) return false;
-    if (!oct_step_out_u8_or_f32(p, s) || !residual_fits(p, s)) return false;
-    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
-        return false;
-    if (g.n < 1 || g.n > 2 || g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
-    for (int i = 0; i < g.n; i++)
-        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0) return false;
-    w = shape_of(&g);
-    *layout = OCT_LAYOUT_CLAST;
-    return oct_int8_weights_fit(p, s, &w, &wide);
-}
-
 static bool is_depthwise(const oct_conv_geometry *g)
 {
     return oct_conv_is_depthwise(g) && g->c_in == g->c_out;
@@ -96,6 +77,28 @@ static void fill_geometry(const oct_plan *p, const oct_step *s, const oct_conv_g
     c->in_step = c->in_h * c->in_w * c->in_pitch;
     c->out_step = c->out_h * c->out_w * c->out_pitch;
     c->residual_step = c->out_h * c->out_w * c->residual_pitch;
+}
+
+static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
+{
+    oct_conv_geometry g;
+    oct_int8_conv c = {0};
+    oct_int8_shape w;
+    bool wide;
+
+    if (!s->integer || !s->node || s->node->op != &oct_op_conv || s->integer->n_chain) return false;
+    if (!oct_step_in_u8(p, s, X) || !oct_step_const(p, s, W)) return false;
+    if (!oct_step_out_u8_or_f32(p, s) || !residual_fits(p, s)) return false;
+    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
+        return false;
+    if (g.n < 1 || g.n > 2 || g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
+    for (int i = 0; i < g.n; i++)
+        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0) return false;
+    w = shape_of(&g);
+    *layout = OCT_LAYOUT_CLAST;
+    fill_geometry(p, s, &g, &c);
+    if (oct_int8_conv_size(oct_int8_get(), &c) == 0) return false;
+    return oct_int8_weights_fit(p, s, &w, &wide);
 }
 
 static oct_int8_codes from(const oct_int8_codes *c, int64_t first)

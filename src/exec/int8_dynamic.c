@@ -126,6 +126,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (!oct_step_const(p, s, W)) return false;
     if (!(is_conv(s) ? find_conv(p, s, &c, &w) : find_product(p, s, &c, &w))) return false;
     *layout = is_conv(s) ? OCT_LAYOUT_CLAST : OCT_LAYOUT_PLAIN;
+    if (c.c_in > 65536 / (c.kernel[0] * c.kernel[1])) return false; /* sums of 32 bits */
+    if (oct_int8_conv_size(oct_int8_get(), &c) == 0) return false;
     return zeros_fit(p, s, &w) &&
            weights_fit(oct_step_const(p, s, W), oct_step_const(p, s, W_ZERO), &w);
 }

@@ -40,8 +40,25 @@ static bool find_shape(const oct_plan *p, const oct_step *s, int64_t *m, oct_int
     return *m > 0 && k > 0 && w->filters > 0 && t->dim[turned ? 1 : 0] == k;
 }
 
+static oct_int8_conv geometry(int64_t m, const oct_int8_shape *w)
+{
+    return (oct_int8_conv){.batch = 1,
+                           .c_in = w->channels,
+                           .c_out = w->filters,
+                           .in_h = 1,
+                           .in_w = m,
+                           .in_pitch = w->channels,
+                           .out_h = 1,
+                           .out_w = m,
+                           .out_pitch = w->filters,
+                           .kernel = {1, 1},
+                           .stride = {1, 1},
+                           .dilation = {1, 1}};
+}
+
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
+    oct_int8_conv c;
     oct_int8_shape w;
     int64_t m;
     bool wide;
@@ -53,6 +70,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (oct_step_out_is_codes(s) && s->integer->out.n != 1) return false;
     if (!find_shape(p, s, &m, &w)) return false;
     *layout = OCT_LAYOUT_PLAIN;
+    c = geometry(m, &w);
+    if (oct_int8_conv_size(oct_int8_get(), &c) == 0) return false;
     return oct_int8_weights_fit(p, s, &w, &wide) && !wide;
 }
 
@@ -98,18 +117,7 @@ static oct_status make(oct_plan *p, oct_step *s)
 
     if (!st) return OCT_ERR_MEMORY;
     if (!find_shape(p, s, &m, &w)) return oct_node_fail(s->node, OCT_ERR_STATE, "is no product");
-    st->conv = (oct_int8_conv){.batch = 1,
-                               .c_in = w.channels,
-                               .c_out = w.filters,
-                               .in_h = 1,
-                               .in_w = m,
-                               .in_pitch = w.channels,
-                               .out_h = 1,
-                               .out_w = m,
-                               .out_pitch = w.filters,
-                               .kernel = {1, 1},
-                               .stride = {1, 1},
-                               .dilation = {1, 1}};
+    st->conv = geometry(m, &w);
     OCT_TRY(oct_int8_weights_read(p, s, &w, &plain));
     status = pack(p, s, &w, plain.w, st);
     oct_free(p->ctx, plain.own);

@@ -6,7 +6,8 @@
 
 enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 
-#define SAME 1e-5f /* scales that were equal before they were rounded to f32 */
+#define MAX_TERMS 65536 /* products of 255 and 128 whose sum fits 32 bits, with room for a bias */
+#define SAME      1e-5f /* scales that were equal before they were rounded to f32 */
 
 static bool nearly(float a, float b)
 {
@@ -110,6 +111,7 @@ static bool bias_fits(const oct_plan *p, const oct_step *s, const oct_int8_shape
 bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
                           bool *is_wide)
 {
+    if (w->channels > MAX_TERMS / w->taps) return false;
     return scales_fit(s, w) && bias_fits(p, s, w) && weights_fit(p, s, w, is_wide);
 }
 

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "pass/pass.h"
 #include "quant/calibrate.h"
+#include "quant/correct.h"
 #include "quant/lower.h"
 #include "quant/noise.h"
 #include "quant/place.h"
@@ -212,6 +213,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
 
     OCT_TRY(choose_target(q));
     OCT_TRY(normalise(q, g));
+    OCT_TRY(oct_correct_graph(q->g, images, &q->o));
     OCT_TRY(oct_feed_new(q->g, images, &q->o, &q->bound, &f));
     st = oct_place(q->bound, &q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which corrections of the float network are asked for, one after the other. */
+#include "quant/correct.h"
+
+#include <string.h>
+
+#define TRANSFORMER_ALPHA 0.95
+
+/* 0: not smoothed. A setting below 0 says no for transformers, too. */
+static oct_status find_alpha(oct_ctx *ctx, const oct_quantize_options *o, double *alpha)
+{
+    const bool transformer = o->model_type && strcmp(o->model_type, "transformer") == 0;
+
+    *alpha = o->smooth_quant == 0 && transformer ? TRANSFORMER_ALPHA : o->smooth_quant;
+    if (o->model_type && !transformer)
+        return oct_fail(ctx, OCT_ERR_ARG, "there is no model type '%s'; there is: transformer",
+                        o->model_type);
+    if (!(*alpha <= 1)) return oct_fail(ctx, OCT_ERR_ARG, "smooth_quant %g: from 0 to 1", *alpha);
+    *alpha = OCT_MAX(*alpha, 0.0);
+    return OCT_OK;
+}
+
+/* Each sees the network as the one before left it. */
+static oct_status measured(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
+                           double alpha, bool smooth)
+{
+    oct_graph *bound = NULL;
+    oct_feed *f = NULL;
+    oct_status st;
+
+    OCT_TRY(oct_feed_new(g, images, o, &bound, &f));
+    st = smooth ? oct_smooth(g, bound, f, alpha, NULL) : oct_align(g, bound, f, NULL);
+    oct_feed_free(f);
+    oct_graph_free(bound);
+    return st;
+}
+
+oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o)
+{
+    double alpha;
+
+    OCT_TRY(find_alpha(g->ctx, o, &alpha));
+    if (o->equalize) OCT_TRY(oct_equalize(g, NULL));
+    if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, true));
+    if (o->align_channels) OCT_TRY(measured(g, images, o, alpha, false));
+    return OCT_OK;
+}

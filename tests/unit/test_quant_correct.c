@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Corrections: the float network computes the same, and what they are to make better is better. */
+#include "tests/unit/data_files.h"
+#include "tests/unit/exec_net.h"
+
+#include "quant/correct.h"
+#include "quant/lower.h"
+#include "quant/solve.h"
+
+enum { N_ITEMS = 4 };
+
+/* --- what the tests share --- */
+
+static void output(fixture *f, oct_value *v)
+{
+    assert_ok(f->ctx, oct_graph_add_output(f->g, v));
+}
+
+/* Makes the filters of a layer (its rows) of different size: channel c by 4^(c mod 5). */
+static void skew(const oct_value *y)
+{
+    oct_tensor *t = y->producer->in[1]->data;
+    const int64_t n = t->type.dim[0], inner = oct_tensor_length(t) / n;
+
+    for (int64_t i = 0; i < oct_tensor_length(t); i++)
+        ((float *)t->data)[i] *= powf(4, (float)(i / inner % 5) - 3);
+}
+
+/* The largest weight of filter r. */
+static double size_of(const oct_value *y, int64_t r)
+{
+    const oct_tensor *t = y->producer->in[1]->data;
+    const int64_t inner = oct_tensor_length(t) / t->type.dim[0];
+    double top = 0;
+
+    for (int64_t i = 0; i < inner; i++)
+        top = fmax(top, fabs((double)((const float *)t->data)[r * inner + i]));
+    return top;
+}
+
+/* The largest filter of a layer over the smallest. */
+static double spread(const oct_value *y)
+{
+    double most = 0, least = INFINITY;
+
+    for (int64_t r = 0; r < y->type.dim[1]; r++) {
+        most = fmax(most, size_of(y, r));
+        least = fmin(least, size_of(y, r));
+    }
+    return most / least;
+}
+
+/* Tensors for the input x of the graph. */
+static oct_dataset *items(files *t, const oct_value *x, float size)
+{
+    oct_dataset *d = NULL;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 3);
+    put_folder(t, "items");
+    for (int i = 0; i < N_ITEMS; i++) {
+        char name[32];
+        oct_tensor *v = NULL;
+
+        (void)snprintf(name, sizeof(name), "items/%d.npy", i);
+        assert_ok(t->ctx, oct_tensor_make(t->ctx, &x->type, &v));
+        for (int64_t k = 0; k < oct_tensor_length(v); k++)
+            ((float *)v->data)[k] = (float)(oct_rng_f64(&rng) * 2 - 1) * size;
+        assert_ok(t->ctx, oct_tensor_save_npy(t->ctx, v, below(t, name)));
+        oct_tensor_unref(v);
+    }
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "items"), NULL, false, &d));
+    return d;
+}
+
+/* Runs `change` on the graph; its output must stay. */
+typedef void (*change_fn)(files *t, void *user);
+
+static void stays(files *t, change_fn change, void *user)
+{
+    oct_tensor *before = NULL, *after = NULL;
+
+    run_graph(t->f, NULL, &before);
+    change(t, user);
+    assert_ok(t->ctx, oct_graph_verify(t->f->g));
+    run_graph(t->f, NULL, &after);
+    assert_same("after the correction", after, before, 1e-4);
+    oct_tensor_unref(before);
+    oct_tensor_unref(after);
+}
+
+/* --- equalization --- */
+
+static void equalize(files *t, void *user)
+{
+    assert_ok(t->ctx, oct_equalize(t->f->g, user));
+}
+
+static oct_value *prelu(fixture *f, oct_rng *rng, oct_value *x)
+{
+    return emit(f, &oct_op_p_relu, x, weights(f, rng, 3, (int64_t[]){x->type.dim[1], 1, 1}));
+}
+
+static void equalizes_chains(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y[4];
+    double before;
+    int32_t n = 0;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 1);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 8, 8});
+    y[0] = conv(f, &rng, x, &(conv_case){4, 8, 3, 1, 1, 1, 1});
+    y[1] = conv(f, &rng, emit(f, &oct_op_relu, y[0], NULL), &(conv_case){8, 8, 3, 1, 1, 1, 8});
+    y[2] =
+        conv(f, &rng, emit(f, &oct_op_leaky_relu, y[1], NULL), &(conv_case){8, 12, 1, 1, 1, 0, 2});
+    y[3] = conv(f, &rng, prelu(f, &rng, y[2]), &(conv_case){12, 4, 3, 2, 1, 1, 1});
+    output(f, y[3]);
+    skew(y[0]);
+    before = spread(y[0]);
+    stays(t, equalize, &n);
+    assert_int_equal(n, 3);
+    assert_true(spread(y[0]) < before / 8);
+    for (int64_t c = 0; c < 8; c++) /* a channel is as large in front of the second as behind */
+        assert_true(fabs(log(size_of(y[0], c) / size_of(y[1], c))) < 0.01);
+}
+
+static void leaves_other_neighbours_alone(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *a, *b, *c;
+    int32_t n = -1;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 1);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 8, 8});
+    a = conv(f, &rng, x, &(conv_case){4, 4, 3, 1, 1, 1, 1});
+    b = conv(f, &rng, emit(f, &oct_op_sigmoid, a, NULL), &(conv_case){4, 4, 3, 1, 1, 1, 1});
+    c = conv(f, &rng, b, &(conv_case){4, 4, 3, 1, 1, 1, 1}); /* b has two readers */
+    output(f, emit(f, &oct_op_add, b, c));
+    skew(a);
+    stays(t, equalize, &n);
+    assert_int_equal(n, 0);
+}
+
+/* --- measured corrections --- */
+
+typedef struct setting {
+    oct_dataset *d;
+    double alpha;
+    int32_t n;
+} setting;
+
+static void measured(files *t, void *user)
+{
+    setting *s = user;
+    oct_quantize_options o;
+    oct_graph *bound = NULL;
+    oct_feed *f = NULL;
+
+    oct_quantize_options_init(&o);
+    assert_ok(t->ctx, oct_feed_new(t->f->g, s->d, &o, &bound, &f));
+    if (s->alpha > 0)
+        assert_ok(t->ctx, oct_smooth(t->f->g, bound, f, s->alpha, &s->n));
+    else
+        assert_ok(t->ctx, oct_align(t->f->g, bound, f, &s->n));
+    oct_feed_free(f);
+    oct_graph_free(bound);
+}
+
+/* Middle and width of each channel, over what run_graph() feeds: of the second output. */
+static void assert_aligned(files *t)
+{
+    oct_tensor *out[2] = {NULL, NULL};
+    double narrow = INFINITY, wide = 0;
+
+    run_graph(t->f, NULL, out);
+    for (int64_t c = 0; c < 6; c++) {
+        double low = INFINITY, high = -INFINITY;
+
+        for (int64_t i = 0; i < 100; i++) {
+            low = fmin(low, oct_tensor_get_f64(out[1], c * 100 + i));
+            high = fmax(high, oct_tensor_get_f64(out[1], c * 100 + i));
+        }
+        assert_true(fabs(low + high) < (high - low) / 2);
+        narrow = fmin(narrow, high - low);
+        wide = fmax(wide, high - low);
+    }
+    assert_true(wide < 4 * narrow);
+    oct_tensor_unref(out[0]);
+    oct_tensor_unref(out[1]);
+}
+
+static void aligns_channels(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *a, *b;
+    setting s = {0};
+    oct_rng rng;
+
+    oct_rng_init(&rng, 1);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 10, 10});
+    a = conv(f, &rng, x, &(conv_case){4, 6, 3, 1, 1, 1, 1});
+    b = conv(f, &rng, a, &(conv_case){6, 5, 3, 1, 1, 0, 1});
+    output(f, b);
+    skew(a);
+    for (int i = 0; i < 6; i++)
+        ((float *)a->producer->in[2]->data->data)[i] = (float)(i * 20 - 50);
+    s.d = items(t, x, 2);
+    stays(t, measured, &s);
+    assert_int_equal(s.n, 1);
+    output(f, a);
+    assert_aligned(t);
+    oct_dataset_close(s.d);
+}
+
+static void does_not_align_across_padding(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *a;
+    setting s = {.n = -1};
+    oct_rng rng;
+
+    oct_rng_init(&rng, 1);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 8, 8});
+    a = conv(f, &rng, x, &(conv_case){4, 6, 3, 1, 1, 1, 1});
+    output(f, conv(f, &rng, a, &(conv_case){6, 5, 3, 1, 1, 1, 1}));
+    s.d = items(t, x, 2);
+    stays(t, measured, &s);
+    assert_int_equal(s.n, 0);
+    oct_dataset_close(s.d);
+}
+
+/* --- smoothing --- */
+
+enum { WIDTH = 8 };
+
+static oct_value *product(fixture *f, oct_rng *rng, oct_value *x, int64_t n)
+{
+    oct_value *y = emit(f, &oct_op_mat_mul, x,
+                        weights(f, rng, 2, (int64_t[]){x->type.dim[x->type.rank - 1], n}));
+
+    return emit(f, &oct_op_add, y, weights(f, rng, 1, &n));
+}
+
+/* LayerNormalization with one channel a hundred times the others. */
+static oct_value *norm(fixture *f, oct_rng *rng, oct_value *x)
+{
+    oct_value *scale = weights(f, rng, 1, (int64_t[]){WIDTH});
+    oct_value *bias = weights(f, rng, 1, (int64_t[]){WIDTH});
+
+    ((float *)scale->data->data)[3] = 100;
+    return infer(f, node(f, &oct_op_layer_normalization, x, scale, bias));
+}
+
+/* Attention and two products behind it; returns the normalised input of the first. */
+static oct_value *block(fixture *f, oct_rng *rng, oct_value *x)
+{
+    oct_value *h = norm(f, rng, x), *q = product(f, rng, h, WIDTH), *k = product(f, rng, h, WIDTH);
+    oct_value *v = product(f, rng, h, WIDTH), *s;
+    oct_node *turn = node(f, &oct_op_transpose, k, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(turn, "perm", (int64_t[]){0, 2, 1}, 3));
+    s = emit(f, &oct_op_softmax, emit(f, &oct_op_mat_mul, q, infer(f, turn)), NULL);
+    s = emit(f, &oct_op_add, x, product(f, rng, emit(f, &oct_op_mat_mul, s, v), WIDTH));
+    q = emit(f, &oct_op_relu, product(f, rng, norm(f, rng, s), 2 * WIDTH), NULL);
+    output(f, emit(f, &oct_op_add, s, product(f, rng, q, WIDTH)));
+    return h;
+}
+
+static int32_t count(const oct_graph *g, const oct_op *op)
+{
+    int32_t n = 0;
+
+    for (const oct_node *k = g->first; k; k = k->next)
+        n += oct_node_is(k, op);
+    return n;
+}
+
+static double ratio_of_channels(const oct_tensor *scale)
+{
+    const float *x = scale->data;
+    double most = 0;
+
+    for (int i = 0; i < WIDTH; i++)
+        most = fmax(most, i == 3 ? 0 : fabs((double)x[i]));
+    return fabs((double)x[3]) / most;
+}
+
+static void smooths_a_transformer(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    setting s = {.alpha = 0.95};
+    oct_value *x, *h;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 1);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){1, 5, WIDTH});
+    h = block(f, &rng, x);
+    s.d = items(t, x, 2);
+    assert_true(ratio_of_channels(h->producer->in[1]->data) > 100);
+    stays(t, measured, &s);
+    assert_int_equal(s.n, 4);
+    assert_true(ratio_of_channels(h->producer->in[1]->data) < 10);
+    /* Behind softmax(..) * v nothing can take the division. */
+    assert_int_equal(count(f->g, &oct_op_mul), 1);
+    oct_dataset_close(s.d);
+}
+
+/* A value that others read too keeps its size; so does an input. */
+static void smooths_beside_other_readers(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    setting s = {.alpha = 0.5};
+    oct_value *x, *y;
+    oct_node *gemm;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 1);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 2, (int64_t[]){5, WIDTH});
+    y = product(f, &rng, x, WIDTH);
+    gemm = node(f, &oct_op_gemm, y, weights(f, &rng, 2, (int64_t[]){WIDTH, WIDTH}),
+                weights(f, &rng, 1, (int64_t[]){WIDTH}));
+    assert_ok(f->ctx, oct_node_set_int(gemm, "transB", 1));
+    output(f, emit(f, &oct_op_add, y, infer(f, gemm)));
+    s.d = items(t, x, 2);
+    stays(t, measured, &s);
+    assert_int_equal(s.n, 2);
+    assert_int_equal(count(f->g, &oct_op_mul), 2);
+    oct_dataset_close(s.d);
+}
+
+static void checks_settings(void **state)
+{
+    files *t = *state;
+    oct_quantize_options o;
+
+    oct_quantize_options_init(&o);
+    o.model_type = "convolver";
+    assert_fails(t->ctx, oct_correct_graph(t->f->g, NULL, &o), OCT_ERR_ARG, "transformer");
+    o.model_type = NULL;
+    o.smooth_quant = 1.5;
+    assert_fails(t->ctx, oct_correct_graph(t->f->g, NULL, &o), OCT_ERR_ARG, "from 0 to 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(equalizes_chains, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(leaves_other_neighbours_alone, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(aligns_channels, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(does_not_align_across_padding, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(smooths_a_transformer, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(smooths_beside_other_readers, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(checks_settings, setup_files, teardown_files),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -216,7 +216,7 @@ static oct_status work(worker *w)
         (void)pthread_mutex_lock(&c->lock);
         done = ++c->done;
         (void)pthread_mutex_unlock(&c->lock);
-        if (w->number == 0) OCT_TRY(oct_progress(w->ctx, j->what, done, c->f->limit));
+        if (w->number == 0 && j->what) OCT_TRY(oct_progress(w->ctx, j->what, done, c->f->limit));
     }
     return OCT_OK;
 }

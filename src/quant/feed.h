@@ -30,7 +30,7 @@ const char *oct_feed_name(const oct_feed *f, int64_t i);
 
 /* What to do with all items, on several threads. */
 typedef struct oct_feed_job {
-    const char *what; /* for progress */
+    const char *what; /* for progress; NULL: none is reported */
     int32_t n_workers;
     /* Once for each worker, before it starts: sets hooks. May be NULL. */
     oct_status (*begin)(void *user, int32_t worker, oct_run *r);

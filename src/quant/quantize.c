@@ -90,12 +90,17 @@ static bool wants(const char *setting, const char *fallback, const char *word)
     return strcmp(setting ? setting : fallback, word) == 0;
 }
 
-static oct_status correct_bias(oct_quantized *q, const oct_calibration *c)
+static oct_status correct_bias(oct_quantized *q, oct_feed *f, const oct_calibration *c)
 {
+    const bool full = wants(q->o.bias_correction, "fast", "full");
+
     if (wants(q->o.bias_correction, "fast", "none")) return OCT_OK;
-    if (wants(q->o.bias_correction, "fast", "fast")) return oct_correct_bias_fast(q->m, c);
-    return oct_fail(q->ctx, OCT_ERR_ARG, "there is no bias correction '%s'; there are: none, fast",
-                    q->o.bias_correction);
+    if (!full && !wants(q->o.bias_correction, "fast", "fast"))
+        return oct_fail(q->ctx, OCT_ERR_ARG,
+                        "there is no bias correction '%s'; there are: none, fast, full",
+                        q->o.bias_correction);
+    OCT_TRY(oct_correct_bias_fast(q->m, c));
+    return full ? oct_correct_bias_full(q->m, q->bound, f) : OCT_OK;
 }
 
 static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
@@ -104,7 +109,7 @@ static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
     OCT_TRY(oct_calibrate(c, q->bound, f));
     OCT_TRY(oct_solve_activations(q->m, c));
     OCT_TRY(oct_solve_weights(q->m, &q->target, &q->o));
-    OCT_TRY(correct_bias(q, c));
+    OCT_TRY(correct_bias(q, f, c));
     q->summary.images = c->images;
     q->summary.float_pass_seconds = c->seconds - c->hook_seconds;
     return OCT_OK;

@@ -53,14 +53,16 @@ OCT_API int64_t oct_plan_macs(const oct_plan *p);
 
 /** The steps of a plan, in order: what the profiler reports on. */
 typedef struct oct_step_info {
-    size_t struct_size; /**< set by the caller: sizeof(oct_step_info) */
-    const char *name;   /**< the node's name */
-    const char *op;     /**< "Conv+SiLU", "reorder" */
-    const char *kernel; /**< the implementation: "brgconv:avx512_core", "plain" */
-    int64_t macs;       /**< multiply-adds */
-    int64_t bytes;      /**< read and written */
-    int32_t is_plain;   /**< 1: a plain kernel, no fast one exists */
-    int32_t is_reorder; /**< 1: only moves data between layouts */
+    size_t struct_size;    /**< set by the caller: sizeof(oct_step_info) */
+    const char *name;      /**< the node's name */
+    const char *op;        /**< "Conv+SiLU", "reorder" */
+    const char *kernel;    /**< the implementation: "brgconv:avx512_core", "plain" */
+    int64_t macs;          /**< multiply-adds */
+    int64_t bytes;         /**< read and written */
+    int32_t is_plain;      /**< 1: a plain kernel, no fast one exists */
+    int32_t is_reorder;    /**< 1: only moves data between layouts */
+    int32_t is_integer;    /**< 1: works on codes of 8 bits */
+    int32_t is_conversion; /**< 1: only converts between numbers and codes, or between codes */
 } oct_step_info;
 
 OCT_API int32_t oct_plan_n_steps(const oct_plan *p);
@@ -90,6 +92,20 @@ typedef void (*oct_step_hook)(void *user, int32_t step, int64_t start_ns, int64_
 
 OCT_API void oct_run_set_value_hook(oct_run *r, oct_value_hook hook, void *user);
 OCT_API void oct_run_set_step_hook(oct_run *r, oct_step_hook hook, void *user);
+
+/** What the kernels of this process run on. Strings are borrowed for ever. */
+typedef struct oct_machine_info {
+    size_t struct_size;      /**< set by the caller: sizeof(oct_machine_info) */
+    const char *float_set;   /**< instruction set of the float loops: "avx512", "avx2", "base" */
+    const char *int8_set;    /**< of the integer loops: "avx512_vnni", "avx2", .. */
+    int32_t int8_by_16_bits; /**< 1: no dot product of bytes; pairs of 16 bits instead, exact too */
+    int32_t cores;           /**< physical cores this process may use */
+    uint64_t memory_bytes;   /**< memory it may use */
+    int32_t onednn_major, onednn_minor, onednn_patch; /**< version at run time */
+    int32_t one_thread_loops; /**< 1: built without OpenMP: octet's own loops use one thread */
+} oct_machine_info;
+
+OCT_API void oct_machine(oct_machine_info *info);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet inspect: what is in a model. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -58,6 +59,34 @@ static oct_status check_filter(cli *c, const oct_graph *g, const cli_regex *re, 
     }
     return cli_fail(c, OCT_ERR_ARG, "%s: no node's name or operator matches '%s'%s", c->model,
                     filter, cli_near_text(&near));
+}
+
+/* Faults of a file that is quantized already, one sentence each. */
+typedef struct faults {
+    char **text;
+    int n;
+} faults;
+
+static void add_fault(void *user, const char *sentence)
+{
+    faults *f = user;
+
+    f->text = cli_realloc(f->text, (size_t)f->n + 1, sizeof(*f->text));
+    f->text[f->n++] = cli_format("%s", sentence);
+}
+
+static void faults_fini(faults *f)
+{
+    for (int i = 0; i < f->n; i++)
+        free(f->text[i]);
+    free(f->text);
+}
+
+/* Whatever keeps octet from reading the integers of a file, inspect still shows the rest. */
+static void find_faults(const cli *c, const oct_graph *g, faults *f)
+{
+    if (oct_graph_diagnose(g, add_fault, f))
+        cli_note(c, "note: the integers of this file were not checked: %s", oct_ctx_error(c->ctx));
 }
 
 /* --- for people --- */
@@ -147,7 +176,18 @@ static void print_operators(const cli_totals *total)
     cli_table_free(t);
 }
 
-static void print_text(const char *path, const oct_graph *g, const cli_regex *re)
+static void print_faults(const faults *f)
+{
+    const int width = cli_term_width(stdout);
+
+    for (int i = 0; i < f->n; i++) {
+        cli_text_clean(f->text[i]);
+        (void)puts(i ? "" : "\nWhat is wrong with it:");
+        cli_wrap(stdout, f->text[i], 2, width ? width : 100);
+    }
+}
+
+static void print_text(const char *path, const oct_graph *g, const cli_regex *re, const faults *f)
 {
     const char *producer = oct_graph_producer(g);
     char size[CLI_UNIT_SIZE], weights[CLI_UNIT_SIZE], head[1024];
@@ -164,6 +204,7 @@ static void print_text(const char *path, const oct_graph *g, const cli_regex *re
     print_values("output", g, oct_graph_n_outputs(g), oct_graph_output);
     print_nodes(g, re);
     print_operators(&total);
+    print_faults(f);
     cli_totals_fini(&total);
 }
 
@@ -219,9 +260,10 @@ static cli_json *operators_json(const cli_totals *total)
     return list;
 }
 
-static oct_status print_json(cli *c, const char *path, const oct_graph *g, const cli_regex *re)
+static oct_status print_json(cli *c, const char *path, const oct_graph *g, const cli_regex *re,
+                             const faults *f)
 {
-    cli_json *j = cli_json_object(), *nodes = cli_json_array();
+    cli_json *j = cli_json_object(), *nodes = cli_json_array(), *warnings = cli_json_array();
     cli_totals total;
     oct_status st;
 
@@ -242,6 +284,9 @@ static oct_status print_json(cli *c, const char *path, const oct_graph *g, const
     cli_json_int(j, "params", total.params);
     cli_json_int(j, "macs", total.macs);
     cli_json_int(j, "weight_bytes", total.weight_bytes);
+    for (int i = 0; i < f->n; i++)
+        cli_json_str(warnings, NULL, f->text[i]);
+    cli_json_add(j, "warnings", warnings);
     st = cli_json_print(c, j);
     cli_json_free(j);
     cli_totals_fini(&total);
@@ -253,6 +298,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     const args *a = argp;
     oct_graph *g = NULL;
     cli_regex *re = NULL;
+    faults f = {0};
     oct_status st = OCT_OK;
 
     if (a->filter && (st = cli_regex_new(c, "filter", a->filter, &re))) return st;
@@ -265,11 +311,13 @@ static oct_status run(cli *c, const void *argp, char **files)
         cli_release_interrupts();
         if (st) goto done;
     }
+    find_faults(c, g, &f);
     if (c->opt.json)
-        st = print_json(c, files[0], g, re);
+        st = print_json(c, files[0], g, re, &f);
     else if (!(c->opt.quiet && a->graph))
-        print_text(files[0], g, re);
+        print_text(files[0], g, re, &f);
 done:
+    faults_fini(&f);
     oct_graph_free(g);
     cli_regex_free(re);
     return st;
@@ -278,11 +326,15 @@ done:
 const cli_command cmd_inspect = {
     .name = "inspect",
     .help = "show what is in a model: inputs, nodes, shapes, parameters, work",
-    .about = "MACs are multiply-adds of one inference at the shapes shown; they are known where "
-             "shapes are. Dimensions without a size are shown by name, as <batch>, or as ?.\n\n"
-             "With --json: file, file_bytes, graph, producer, opset, ir_version, inputs, outputs "
-             "(name, type, shape), nodes (name, operator, domain, inputs, outputs, params, macs), "
-             "operators (operator, nodes, params, macs), n_nodes, params, macs, weight_bytes.",
+    .about =
+        "MACs are multiply-adds of one inference at the shapes shown; they are known where "
+        "shapes are. Dimensions without a size are shown by name, as <batch>, or as ?. A network "
+        "that is quantized already is checked: what its scales make impossible is said at the "
+        "end.\n\n"
+        "With --json: file, file_bytes, graph, producer, opset, ir_version, inputs, outputs "
+        "(name, type, shape), nodes (name, operator, domain, inputs, outputs, params, macs), "
+        "operators (operator, nodes, params, macs), n_nodes, params, macs, weight_bytes, "
+        "warnings (sentences).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

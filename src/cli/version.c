@@ -1,66 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --version: what this program is and what this machine can do. */
-#include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
-
+/* --version: what this program is, what it stands on and what this machine can do. */
 #include "cli/cli.h"
-#include "cli/table.h"
-
-/* The instruction sets that decide which kernels run, as the kernel of Linux names them. */
-static const char *const features[] = {
-    "sse4_1",   "avx",      "avx2",        "fma",         "avx_vnni",
-    "avx512f",  "avx512bw", "avx512_vnni", "avx512_bf16", "avx512_fp16",
-    "amx_int8", "amx_bf16", "asimd",       "asimddp",     "sve",
-};
-
-/* Is `word` one of the words of `line`? */
-static bool has_word(const char *line, const char *word)
-{
-    const size_t len = strlen(word);
-
-    for (const char *p = line; (p = strstr(p, word)); p += len) {
-        const char after = p[len];
-
-        if ((p == line || isspace((unsigned char)p[-1])) &&
-            (after == '\0' || isspace((unsigned char)after)))
-            return true;
-    }
-    return false;
-}
-
-/* The value of "key : value" in a line of /proc/cpuinfo, or NULL. */
-static char *value_of(char *line, const char *key)
-{
-    const size_t len = strlen(key);
-    char *colon = strchr(line, ':');
-
-    if (!colon || strncmp(line, key, len) || !isspace((unsigned char)line[len])) return NULL;
-    colon[strcspn(colon, "\n")] = '\0';
-    return colon + 1 + strspn(colon + 1, " ");
-}
+#include "cli/cpu.h"
 
 void cli_version(FILE *out)
 {
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    char *line = NULL, *v;
-    size_t cap = 0;
-    bool model = false, flags = false;
+    oct_machine_info m = {.struct_size = sizeof(m)};
+    char version[32];
+    cli_library lib;
+    cli_cpu cpu;
 
-    (void)fprintf(out, "octet %s\n", oct_version());
-    while (f && !(model && flags) && getline(&line, &cap, f) > 0) {
-        if (!model && (v = value_of(line, "model name"))) {
-            cli_text_clean(v);
-            (void)fprintf(out, "CPU: %s\n", v);
-            model = true;
-        } else if (!flags && ((v = value_of(line, "flags")) || (v = value_of(line, "Features")))) {
-            (void)fputs("instruction sets:", out);
-            for (size_t i = 0; i < CLI_COUNT(features); i++)
-                if (has_word(v, features[i])) (void)fprintf(out, " %s", features[i]);
-            (void)fputc('\n', out);
-            flags = true;
-        }
-    }
-    free(line);
-    if (f) (void)fclose(f);
+    oct_machine(&m);
+    cli_cpu_read(&cpu);
+    (void)fprintf(out, "octet %s\nlibraries:", oct_version());
+    for (int i = 0; cli_library_at(i, &lib, version); i++)
+        (void)fprintf(out, "%s %s %s", i ? "," : "", lib.name, lib.version);
+    (void)fprintf(out, "\nCPU: %s\ninstruction sets:", cpu.model[0] ? cpu.model : "unknown");
+    for (int i = 0; i < cpu.n_sets; i++)
+        (void)fprintf(out, " %s", cpu.sets[i]);
+    (void)fprintf(out, "\nkernels: float %s, integer %s\n", m.float_set, m.int8_set);
 }

@@ -27,6 +27,15 @@ void oct_dnnl_free(oct_dnnl *d)
     oct_free(d->ctx, d);
 }
 
+void oct_dnnl_version(int32_t *major, int32_t *minor, int32_t *patch)
+{
+    const dnnl_version_t *v = dnnl_version();
+
+    *major = v->major;
+    *minor = v->minor;
+    *patch = v->patch;
+}
+
 oct_status oct_dnnl_fail(const oct_step *s, dnnl_status_t status, const char *what)
 {
     const oct_status st = status == dnnl_out_of_memory ? OCT_ERR_MEMORY : OCT_ERR_UNSUPPORTED;

@@ -10,4 +10,6 @@ typedef struct oct_dnnl oct_dnnl;
 oct_status oct_dnnl_new(oct_ctx *ctx, oct_dnnl **out);
 void oct_dnnl_free(oct_dnnl *d); /* accepts NULL */
 
+void oct_dnnl_version(int32_t *major, int32_t *minor, int32_t *patch); /* of the library at hand */
+
 #endif

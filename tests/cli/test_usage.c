@@ -53,6 +53,41 @@ static void version_is_shown(void **state)
 
     assert_int_equal(octet(p, "--version"), 0);
     must_contain(p->last.out, oct_version());
+    must_contain(p->last.out, "oneDNN ");
+    must_contain(p->last.out, "libfyaml ");
+    must_contain(p->last.out, "kernels: float ");
+}
+
+static void doctor_names_kernels_and_libraries(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(octet(p, "doctor"), 0);
+    must_contain(p->last.out, "integer kernels");
+    must_contain(p->last.out, "oneDNN ");
+    assert_int_equal(octet(p, "doctor --json"), 0);
+    j = printed_json(p);
+    assert_true(json_integer_value(json_object_get(j, "threads")) >= 1);
+    assert_true(json_integer_value(json_object_get(j, "memory_bytes")) > 0);
+    assert_true(json_array_size(json_object_get(j, "libraries")) > 5);
+    assert_true(json_is_array(json_object_get(j, "slow")));
+    json_decref(j);
+}
+
+/* What is switched off is told, with the reason. */
+static void doctor_tells_what_is_slow(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(setenv("ONEDNN_MAX_CPU_ISA", "SSE41", 1), 0);
+    assert_int_equal(octet(p, "doctor"), 0);
+    assert_int_equal(unsetenv("ONEDNN_MAX_CPU_ISA"), 0);
+    must_contain(p->last.out, "What will be slow, and why:");
+    must_contain(p->last.out, "ONEDNN_MAX_CPU_ISA=SSE41");
+    must_contain(p->last.out, "Float kernels use 'base'");
+    assert_int_equal(octet(p, "doctor --threads 1000"), 0);
+    must_contain(p->last.out, "1000 threads on ");
 }
 
 /* Each line: words, what the error must say. All are exit status 2, with nothing on stdout. */
@@ -167,6 +202,9 @@ int main(int argc, char **argv)
                                         place_teardown),
         cmocka_unit_test_setup_teardown(no_words_is_bad_usage, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(version_is_shown, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(doctor_names_kernels_and_libraries, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(doctor_tells_what_is_slow, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(mistakes_get_an_answer, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(broken_model_is_failed_work, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(options_may_come_anywhere, place_setup, place_teardown),

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel of Linux tells of the CPU, and what the program was built with. */
+#ifndef CLI_CPU_H
+#define CLI_CPU_H
+
+#include "cli/cli.h"
+
+#define CLI_MAX_SETS 16
+
+typedef struct cli_cpu {
+    char model[128];                /* "" if the kernel does not tell */
+    const char *sets[CLI_MAX_SETS]; /* instruction sets that decide which kernels run */
+    int n_sets;
+} cli_cpu;
+
+void cli_cpu_read(cli_cpu *cpu);
+
+typedef struct cli_library {
+    const char *name, *version;
+} cli_library;
+
+/* Library i; false beyond the end. oneDNN's version is that at run time, the others are those of
+ * the build. */
+bool cli_library_at(int i, cli_library *lib, char version[32]);
+
+#endif

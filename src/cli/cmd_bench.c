@@ -5,13 +5,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/compare.h"
 #include "cli/json.h"
 #include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/table.h"
 
 typedef struct args {
-    int64_t streams, batch, warmup, runs;
+    int64_t streams, batch, warmup, runs, top;
     double seconds;
     cli_list shapes;
 } args;
@@ -28,17 +29,20 @@ static const cli_opt opts[] = {
      .help = "measure this many runs of each stream, however long they take", .min = 1},
     {CLI_F64, "seconds", offsetof(args, seconds), "S", .help = "without --runs: measure this long",
      .def = "3"},
+    {CLI_INT, "top", offsetof(args, top), "N",
+     .help = "of several models: list the N slowest layers; 0: all", .def = "30"},
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
 
 static const cli_file file_args[] = {
-    {"MODEL", "an ONNX file", CLI_FILE_IN},
+    {"MODEL", "ONNX files; the others are compared with the first", CLI_FILE_IN | CLI_FILE_MANY},
     {0},
 };
 
 static const cli_example examples[] = {
     {"bench yolov8n.onnx", "Latency with all physical cores"},
+    {"bench yolov8n.onnx yolov8n_int8.onnx", "What INT8 gains, in total and layer by layer"},
     {"bench yolov8n.onnx --threads 1 --streams 2", "Throughput: two copies with one thread each"},
     {"bench net.onnx --input-shape images:1x3x416x416 --batch 4 --runs 50 --json",
      "Four images at once, 50 runs, for other programs"},
@@ -184,6 +188,81 @@ static result summarize(const shared *s, stream *streams, int n)
     return r;
 }
 
+/* --- kernels --- */
+
+/* How many steps a kernel has. */
+typedef struct kernel_count {
+    const char *name;
+    int64_t n;
+} kernel_count;
+
+static int by_count(const void *a, const void *b)
+{
+    const kernel_count *x = a, *y = b;
+
+    return x->n < y->n ? 1 : x->n > y->n ? -1 : strcmp(x->name, y->name);
+}
+
+static oct_step_info step_of(const oct_plan *p, int i)
+{
+    oct_step_info info = {.struct_size = sizeof(info)};
+
+    oct_plan_step(p, i, &info);
+    return info;
+}
+
+/* Most frequent first. There are a few dozen kernels at most. */
+static kernel_count *count_kernels(const oct_plan *p, int *n)
+{
+    const int n_steps = oct_plan_n_steps(p);
+    kernel_count *list = cli_alloc((size_t)n_steps + 1, sizeof(*list));
+
+    *n = 0;
+    for (int i = 0; i < n_steps; i++) {
+        const oct_step_info info = step_of(p, i);
+        int k = 0;
+
+        while (k < *n && strcmp(list[k].name, info.kernel) != 0)
+            k++;
+        if (k == *n) list[(*n)++].name = info.kernel;
+        list[k].n++;
+    }
+    if (*n) qsort(list, (size_t)*n, sizeof(*list), by_count);
+    return list;
+}
+
+static void print_kernels(const oct_plan *p)
+{
+    enum { MAX_NAMED = 8 };
+    int n;
+    kernel_count *list = count_kernels(p, &n);
+
+    (void)printf("kernels     ");
+    for (int i = 0; i < n && i < MAX_NAMED; i++)
+        (void)printf("%s%lld %s", i ? ", " : "", (long long)list[i].n, list[i].name);
+    (void)puts(n > MAX_NAMED ? ", ..." : "");
+    free(list);
+}
+
+static cli_json *layers_json(const oct_plan *p)
+{
+    cli_json *list = cli_json_array();
+
+    for (int i = 0; i < oct_plan_n_steps(p); i++) {
+        const oct_step_info info = step_of(p, i);
+        cli_json *j = cli_json_object();
+
+        cli_json_str(j, "name", info.name);
+        cli_json_str(j, "operator", info.op);
+        cli_json_str(j, "kernel", info.kernel);
+        cli_json_bool(j, "integer", info.is_integer);
+        cli_json_add(list, NULL, j);
+    }
+    return list;
+}
+
+/* --- results --- */
+
 static oct_status print_json(cli *c, const cli_session *s, const result *r)
 {
     cli_json *j = cli_json_object();
@@ -202,6 +281,7 @@ static oct_status print_json(cli *c, const cli_session *s, const result *r)
     cli_json_round(j, "activation_mb", r->activation_mb, 3);
     cli_json_num(j, "gmac", r->gmac);
     cli_json_int(j, "threads", s->n_threads);
+    cli_json_add(j, "layers", layers_json(s->plan));
     st = cli_json_print(c, j);
     cli_json_free(j);
     return st;
@@ -222,6 +302,24 @@ static void print_text(const args *a, const cli_session *s, const result *r)
     (void)printf("memory      %.1f MB peak resident   %.1f MB activations of each stream\n",
                  cli_peak_rss_mb(), r->activation_mb);
     (void)printf("start       load %.1f ms   plan %.1f ms\n", s->load_ms, s->plan_ms);
+    print_kernels(s->plan);
+}
+
+static oct_status compare(cli *c, const args *a, char **files)
+{
+    const cli_compare_options o = {
+        .session = {.shapes = &a->shapes, .batch = a->batch},
+        .warmup = a->warmup,
+        .runs = a->runs,
+        .seconds = a->seconds,
+        .top = a->top,
+    };
+
+    if (a->streams > 1)
+        return cli_fail(c, OCT_ERR_ARG,
+                        "--streams measures one model at a time; leave it out, or "
+                        "give one MODEL");
+    return cli_compare(c, files, &o);
 }
 
 static oct_status run(cli *c, const void *argp, char **files)
@@ -235,6 +333,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     stream *streams;
     oct_status st;
 
+    if (files[1]) return compare(c, a, files);
     /* --threads is for each stream; without it the streams share the cores. */
     if (!c->opt.threads) o.n_threads = cores / n > 1 ? cores / n : 1;
     if ((st = cli_session_open(c, files[0], &o, &session))) return st;
@@ -257,13 +356,21 @@ static oct_status run(cli *c, const void *argp, char **files)
 const cli_command cmd_bench = {
     .name = "bench",
     .help = "measure latency, throughput and memory of a model",
-    .about = "Inputs are random numbers that depend on --seed alone. --threads is the number for "
-             "each stream; without it the streams share the physical cores. Close other programs: "
-             "a busy core slows all threads down.\n\n"
-             "With --json: median_ms, mean_ms, min_ms, p90_ms, p99_ms (of one run), runs, "
-             "throughput (inferences per second, over all streams and the batch), load_ms, "
-             "plan_ms, peak_rss_mb, activation_mb (of one stream), gmac (of one run), threads (of "
-             "each stream). MB are 1000000 bytes.",
+    .about =
+        "Inputs are random numbers that depend on --seed alone. --threads is the number for "
+        "each stream; without it the streams share the physical cores. Close other programs: "
+        "a busy core slows all threads down.\n\n"
+        "Several models take turns. The others are compared with the first: layers are matched "
+        "by name, and those that did not gain are listed with the reason. Memory is that of a "
+        "process which runs this model alone.\n\n"
+        "With --json: median_ms, mean_ms, min_ms, p90_ms, p99_ms (of one run), runs, "
+        "throughput (inferences per second, over all streams and the batch), load_ms, "
+        "plan_ms, peak_rss_mb, activation_mb (of one stream), gmac (of one run), threads (of "
+        "each stream), layers (name, operator, kernel, integer). Of several models: runs, "
+        "threads, models (model, median_ms, min_ms, p90_ms, speed_up, gmac, peak_rss_mb, "
+        "activation_mb, load_ms, plan_ms; from the second on moves and moves_ms of reorders "
+        "and conversions, and layers with name, operator, first_ms, ms, speed_up, "
+        "first_kernel, kernel, integer, why). MB are 1000000 bytes.",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

@@ -182,7 +182,7 @@ oct_status cli_session_fill(const cli_session *s, oct_run *r, uint64_t seed)
 void cli_times_add(cli_times *t, int64_t ns)
 {
     if (t->n == t->cap) {
-        t->cap = t->cap ? t->cap * 2 : 1024;
+        t->cap = t->cap ? t->cap * 2 : 64;
         t->ns = cli_realloc(t->ns, t->cap, sizeof(*t->ns));
     }
     t->ns[t->n++] = ns;

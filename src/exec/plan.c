@@ -278,6 +278,14 @@ static int64_t step_bytes(const oct_plan *p, const oct_step *s)
     return total;
 }
 
+/* Steps that move codes need not know of it. */
+static bool is_on_codes(const oct_plan *p, const oct_step *s)
+{
+    const oct_slot *out = oct_step_out(p, s, 0);
+
+    return out && (out->type.dtype == OCT_DTYPE_U8 || out->type.dtype == OCT_DTYPE_I8);
+}
+
 void oct_plan_step(const oct_plan *p, int32_t i, oct_step_info *info)
 {
     oct_step_info all = {.struct_size = info->struct_size};
@@ -292,6 +300,9 @@ void oct_plan_step(const oct_plan *p, int32_t i, oct_step_info *info)
         all.bytes = step_bytes(p, s);
         all.is_plain = (s->kernel->flags & OCT_KERNEL_PLAIN) != 0;
         all.is_reorder = (s->kernel->flags & OCT_KERNEL_REORDER) != 0;
+        all.is_integer = s->integer || is_on_codes(p, s);
+        all.is_conversion =
+            s->node && (oct_node_is_quantize(s->node) || oct_node_is_dequantize(s->node));
     } else if (i >= p->n_steps && i < p->n_steps + p->n_dynamic) {
         const oct_node *n = p->dynamic[i - p->n_steps];
 

@@ -235,7 +235,8 @@ static void bench_prints_the_agreed_keys(void **state)
     j = printed_json(p);
     for (size_t i = 0; i < OCT_COUNT(keys); i++)
         (void)number(j, keys[i]);
-    assert_int_equal(json_object_size(j), OCT_COUNT(keys));
+    assert_int_equal(json_object_size(j), OCT_COUNT(keys) + 1);
+    assert_true(json_array_size(json_object_get(j, "layers")) >= 1);
     assert_int_equal(number(j, "runs"), 7);
     assert_int_equal(number(j, "threads"), 1);
     assert_true(number(j, "min_ms") <= number(j, "median_ms"));
@@ -259,6 +260,47 @@ static void bench_runs_streams_and_batches(void **state)
     must_contain(p->last.out, "batch 4");
     must_contain(p->last.out, "GMAC/s");
     assert_string_equal(p->last.err, "");
+}
+
+/* A layer that is not in both models has no gain; one that has not gained says why. */
+static void check_layer(const json_t *layer)
+{
+    const json_t *gain = json_object_get(layer, "speed_up");
+
+    assert_true(json_is_string(json_object_get(layer, "kernel")));
+    assert_true(json_is_number(gain));
+    if (json_number_value(gain) < 1.09)
+        assert_string_equal(json_string_value(json_object_get(layer, "why")), "stays float");
+    if (json_number_value(gain) > 1.11) assert_null(json_object_get(layer, "why"));
+}
+
+static void bench_compares_models(void **state)
+{
+    place *p = *state;
+    json_t *j, *models, *layers;
+
+    make_net(p);
+    assert_int_equal(octet(p, "simplify net.onnx small.onnx --quiet"), 0);
+    assert_int_equal(octet(p, "bench net.onnx small.onnx net.onnx --runs 4 --threads 1 --json"), 0);
+    j = printed_json(p);
+    models = json_object_get(j, "models");
+    assert_int_equal(json_array_size(models), 3);
+    assert_true(number(j, "runs") >= 4);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(number(json_array_get(models, i), "median_ms") > 0);
+        assert_true(number(json_array_get(models, i), "peak_rss_mb") > 1);
+        layers = json_object_get(json_array_get(models, i), "layers");
+        if (i == 0) assert_null(layers);
+        if (i > 0) check_layer(json_array_get(layers, 0));
+    }
+    json_decref(j);
+    assert_int_equal(octet(p, "bench net.onnx small.onnx --seconds 0.05 --threads 1"), 0);
+    must_contain(p->last.out, "small.onnx against net.onnx");
+    must_contain(p->last.out, "did not gain");
+    must_contain(p->last.out, "/body/conv/Conv");
+    assert_int_equal(octet(p, "bench net.onnx small.onnx --streams 2"), 2);
+    must_contain(p->last.err, "one model at a time");
+    assert_int_equal(octet(p, "bench net.onnx gone.onnx"), 2);
 }
 
 static void profile_adds_up(void **state)
@@ -372,6 +414,7 @@ int main(int argc, char **argv)
                                         place_teardown),
         cmocka_unit_test_setup_teardown(odd_names_do_no_harm, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(bench_prints_the_agreed_keys, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(bench_compares_models, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(bench_runs_streams_and_batches, place_setup,
                                         place_teardown),
         cmocka_unit_test_setup_teardown(profile_adds_up, place_setup, place_teardown),

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures several models in turns, so that a change of the machine's speed meets all of them. */
+#include "cli/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    TURN_RUNS = 4,  /* of a model before the next one has its turn */
+    TURN_STEPS = 2, /* further runs of a turn, in which every step is timed */
+};
+
+/* --- memory --- */
+
+/* In a process of its own: loads, compiles, runs, and tells the most memory it had. */
+static void measure_peak(cli *c, const char *path, const cli_session_options *o, int fd)
+{
+    cli_session s;
+    oct_run *r = NULL;
+    double mb;
+
+    c->opt.quiet = true; /* the other process says it too */
+    if (cli_session_open(c, path, o, &s)) _exit(1);
+    if (oct_run_new(c->ctx, s.plan, &r) || cli_session_fill(&s, r, 1) || oct_run_execute(r))
+        _exit(1);
+    mb = cli_peak_rss_mb();
+    _exit(write(fd, &mb, sizeof(mb)) == (ssize_t)sizeof(mb) ? 0 : 1);
+}
+
+/*
+ * Models in one process cannot be told apart. Comes before the first model is run here: a process
+ * with threads of OpenMP must not fork.
+ */
+static double peak_of(cli *c, const char *path, const cli_session_options *o)
+{
+    int ends[2], status = 0;
+    double mb = 0;
+    pid_t child;
+
+    if (pipe(ends)) return 0;
+    (void)fflush(NULL);
+    child = fork();
+    if (child == 0) measure_peak(c, path, o, ends[1]);
+    (void)close(ends[1]);
+    if (child < 0 || read(ends[0], &mb, sizeof(mb)) != (ssize_t)sizeof(mb)) mb = 0;
+    (void)close(ends[0]);
+    if (child > 0) (void)waitpid(child, &status, 0);
+    return mb;
+}
+
+/* --- time --- */
+
+static void step_hook(void *user, int32_t step, int64_t start_ns, int64_t end_ns)
+{
+    cli_measured *m = user;
+
+    cli_times_add(&m->steps[step].times, end_ns - start_ns);
+}
+
+static oct_status warm_up(cli *c, cli_measured *m, int64_t runs)
+{
+    oct_status st = oct_run_new(c->ctx, m->session.plan, &m->run);
+
+    if (!st) st = cli_session_fill(&m->session, m->run, (uint64_t)c->opt.seed);
+    for (int64_t i = 0; !st && i < runs; i++)
+        st = oct_run_execute(m->run);
+    return st;
+}
+
+/* The first run finds the caches full of another model and is not counted. */
+static oct_status take_turn(cli_measured *m)
+{
+    oct_status st = oct_run_execute(m->run);
+
+    for (int i = 0; !st && i < TURN_RUNS; i++) {
+        const int64_t start = cli_time_ns();
+
+        st = oct_run_execute(m->run);
+        cli_times_add(&m->times, cli_time_ns() - start);
+    }
+    oct_run_set_step_hook(m->run, step_hook, m);
+    for (int i = 0; !st && i < TURN_STEPS; i++)
+        st = oct_run_execute(m->run);
+    oct_run_set_step_hook(m->run, NULL, NULL);
+    return st;
+}
+
+static oct_status measure(cli *c, cli_measured *models, int n, const cli_compare_options *o)
+{
+    const int64_t start = cli_time_ns(), total_ms = (int64_t)(o->seconds * 1e3 * n);
+    int64_t passed_ms = 0;
+    oct_status st = OCT_OK;
+
+    for (int i = 0; !st && i < n; i++) {
+        c->model = models[i].path;
+        st = warm_up(c, &models[i], o->warmup);
+    }
+    while (!st) {
+        for (int i = 0; !st && i < n; i++) {
+            c->model = models[i].path;
+            st = take_turn(&models[i]);
+        }
+        passed_ms = (cli_time_ns() - start) / 1000000;
+        if (o->runs ? (int64_t)models[0].times.n >= o->runs : passed_ms >= total_ms) break;
+        if (o->runs)
+            (void)cli_progress(c, "measuring", (int64_t)models[0].times.n, o->runs);
+        else
+            (void)cli_progress(c, "measuring (ms)", passed_ms, total_ms);
+    }
+    cli_progress_end(c);
+    return st;
+}
+
+/* --- a model --- */
+
+static oct_status open_model(cli *c, const char *path, const cli_session_options *o,
+                             cli_measured *m)
+{
+    const oct_status st = cli_session_open(c, path, o, &m->session);
+
+    if (st) return st;
+    m->path = path;
+    m->n_steps = oct_plan_n_steps(m->session.plan);
+    m->steps = cli_alloc((size_t)m->n_steps, sizeof(*m->steps));
+    for (int i = 0; i < m->n_steps; i++) {
+        m->steps[i].info.struct_size = sizeof(m->steps[i].info);
+        oct_plan_step(m->session.plan, i, &m->steps[i].info);
+    }
+    return OCT_OK;
+}
+
+static void close_model(cli_measured *m)
+{
+    for (int i = 0; i < m->n_steps; i++)
+        cli_times_fini(&m->steps[i].times);
+    free(m->steps);
+    cli_times_fini(&m->times);
+    oct_run_free(m->run);
+    cli_session_close(&m->session);
+}
+
+static void summarize(cli_measured *m)
+{
+    m->stats = cli_times_stats(&m->times);
+    for (int i = 0; i < m->n_steps; i++)
+        m->steps[i].ms = cli_times_stats(&m->steps[i].times).median_ms;
+}
+
+oct_status cli_compare(cli *c, char **files, const cli_compare_options *o)
+{
+    cli_measured *models;
+    int n_files = 0, n = 0;
+    oct_status st = OCT_OK;
+
+    while (files[n_files])
+        n_files++;
+    models = cli_alloc((size_t)n_files, sizeof(*models));
+    for (int i = 0; i < n_files; i++)
+        models[i].peak_mb = peak_of(c, files[i], &o->session);
+    for (; n < n_files; n++)
+        if ((st = open_model(c, files[n], &o->session, &models[n]))) goto done;
+    if ((st = measure(c, models, n, o))) goto done;
+    for (int i = 0; i < n; i++)
+        summarize(&models[i]);
+    if (c->opt.json)
+        st = cli_compare_json(c, models, n);
+    else
+        cli_compare_text(models, n, o->top);
+done:
+    while (n > 0)
+        close_model(&models[--n]);
+    free(models);
+    return st;
+}

@@ -18,6 +18,7 @@
 #ifndef OCT_QUANT_CORRECT_H
 #define OCT_QUANT_CORRECT_H
 
+#include "exec/act.h"
 #include "quant/feed.h"
 #include "quant/place.h"
 
@@ -40,5 +41,13 @@ oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images,
 /* correct_full.c: shifts of all layers with quantized weights but the last ones. `bound` is the
  * graph of the map. */
 oct_status oct_correct_bias_full(oct_qmap *m, const oct_graph *bound, oct_feed *f);
+
+/*
+ * correct_shift.c: what to add to a channel that has the values now[] and should have exact[], so
+ * that act() of it is nearest; 0 if that is not true of the first `half` and the others, both.
+ * scratch: n of them.
+ */
+float oct_best_shift(const oct_act *act, const float *exact, const float *now, int64_t n,
+                     int64_t half, float *scratch);
 
 #endif

@@ -3,20 +3,12 @@
  * Full bias correction: layer by layer, the network quantized so far, with all earlier shifts,
  * is compared with the float one, and the layer's bias takes what is wrong.
  *
- * What is wrong is not the mean. A bias moves all pixels of a channel alike, while errors are
- * large where nobody looks: far on the flat side of an activation, or on the few pixels that are
- * clipped. So the shift is the one that makes the error behind the activation smallest: errors
- * count as much as the activation's slope there lets through, outliers are cut, and a shift that
- * does not make both halves of the pictures better is left out.
+ * What is wrong is not the mean: see correct_shift.c.
  *
  * Memory: SAMPLE_BYTES for the float network's samples of all layers, whatever their number (but
  * at least LEAST_PIXELS of each channel and picture), and as much for those of one level: layers
  * that do not depend on each other, which are looked at together.
  */
-#include <math.h>
-#include <stdlib.h>
-
-#include "exec/act.h"
 #include "exec/plan.h"
 #include "exec/run.h"
 #include "op/op.h"
@@ -313,93 +305,21 @@ static oct_status look(work *w, const oct_graph *g, oct_feed *f, bool exact)
     return st;
 }
 
-/* --- the shift of a channel --- */
-
-static int ascending(const void *a, const void *b)
-{
-    const float x = *(const float *)a, y = *(const float *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(float *x, int64_t n)
-{
-    qsort(x, (size_t)n, sizeof(*x), ascending);
-    return (double)x[n / 2];
-}
-
-static double slope(const oct_act *act, float x)
-{
-    if (act->kind == OCT_ACT_NONE) return 1;
-    return (double)(oct_act_apply(act, x + SLOPE_STEP) - oct_act_apply(act, x - SLOPE_STEP)) /
-           (2 * (double)SLOPE_STEP);
-}
-
-/* The error behind the activation, squared and summed up. */
-static double error_of(const oct_act *act, const float *exact, const float *now, int64_t n,
-                       double shift)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++) {
-        const double d = (double)oct_act_apply(act, exact[i]) -
-                         (double)oct_act_apply(act, (float)((double)now[i] + shift));
-
-        sum += d * d;
-    }
-    return sum;
-}
-
-/* Weighted by the slope of the activation; outliers count as much as the largest that is none. */
-static double best_shift(const work *w, const layer *l, const float *exact, const float *now,
-                         int64_t n)
-{
-    double middle, reach, sum = 0, weights = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        w->scratch[i] = exact[i] - now[i];
-    middle = median(w->scratch, n);
-    for (int64_t i = 0; i < n; i++)
-        w->scratch[i] = (float)fabs((double)exact[i] - (double)now[i] - middle);
-    reach = OUTLIER * 1.4826 * median(w->scratch, n);
-    for (int64_t i = 0; i < n; i++) {
-        const double s = slope(&l->act, exact[i]), e = (double)exact[i] - (double)now[i];
-
-        sum += s * s * OCT_MIN(OCT_MAX(e, middle - reach), middle + reach);
-        weights += s * s;
-    }
-    return weights > 1e-6 * (double)n ? sum / weights : 0;
-}
-
-/* 0 unless both halves of the pictures gain. */
-static float shift_of(const work *w, const layer *l, int64_t channel)
-{
-    const int64_t n = w->images * l->pixels, half = w->images / 2 * l->pixels;
-    const float *exact = l->exact + channel * n, *now = l->now + channel * n;
-    const double s = best_shift(w, l, exact, now, n);
-
-    if (!isfinite(s) || s == 0) return 0;
-    if (error_of(&l->act, exact, now, half, s) >= error_of(&l->act, exact, now, half, 0)) return 0;
-    if (error_of(&l->act, exact + half, now + half, n - half, s) >=
-        error_of(&l->act, exact + half, now + half, n - half, 0))
-        return 0;
-    return (float)s;
-}
+/* --- level by level --- */
 
 static oct_status correct(work *w, const layer *l)
 {
+    const int64_t n = w->images * l->pixels, half = w->images / 2 * l->pixels;
     float *shift = oct_calloc(w->ctx, (size_t)l->channels, sizeof(float));
     oct_status st;
 
     if (!shift) return OCT_ERR_MEMORY;
     for (int64_t c = 0; c < l->channels; c++)
-        shift[c] = shift_of(w, l, c);
+        shift[c] = oct_best_shift(&l->act, l->exact + c * n, l->now + c * n, n, half, w->scratch);
     st = oct_qmap_shift(w->m, l->node, shift, l->channels);
     oct_free(w->ctx, shift);
     return st;
 }
-
-/* --- level by level --- */
 
 /* The lowered network up to the layers of this level, which become its outputs. */
 static oct_status cut(work *w, oct_graph *g)

@@ -337,6 +337,139 @@ static void smooths_beside_other_readers(void **state)
     oct_dataset_close(s.d);
 }
 
+/* --- shifts --- */
+
+enum { N_SAMPLES = 400 };
+
+typedef struct channel {
+    float exact[N_SAMPLES], now[N_SAMPLES], scratch[N_SAMPLES];
+} channel;
+
+/* Values around `center` that lack about `missing`. */
+static void fill(channel *c, int begin, int end, double center, double missing)
+{
+    oct_rng rng;
+
+    oct_rng_init(&rng, (uint64_t)begin + 1);
+    for (int i = begin; i < end; i++) {
+        c->exact[i] = (float)(center + oct_rng_f64(&rng));
+        c->now[i] = (float)((double)c->exact[i] - missing + 0.2 * (oct_rng_f64(&rng) - 0.5));
+    }
+}
+
+static double shift(channel *c, oct_act_kind kind)
+{
+    const oct_act act = {.kind = kind, .a = 1};
+
+    return (double)oct_best_shift(&act, c->exact, c->now, N_SAMPLES, N_SAMPLES / 2, c->scratch);
+}
+
+static void takes_what_is_missing(void **state)
+{
+    channel c;
+
+    (void)state;
+    fill(&c, 0, N_SAMPLES, 1, 0.5);
+    assert_float_equal(shift(&c, OCT_ACT_NONE), 0.5, 0.02);
+    assert_float_equal(shift(&c, OCT_ACT_SWISH), 0.5, 0.02);
+    fill(&c, 0, N_SAMPLES, -30, 0.5); /* nothing passes */
+    assert_float_equal(shift(&c, OCT_ACT_RELU), 0, 0);
+}
+
+static void does_not_follow_outliers(void **state)
+{
+    channel c;
+
+    (void)state;
+    fill(&c, 0, N_SAMPLES, 1, 0.5);
+    for (int i = 0; i < N_SAMPLES; i += 20)
+        c.now[i] = c.exact[i] - 50; /* the mean is 3 */
+    assert_float_equal(shift(&c, OCT_ACT_NONE), 0.5, 0.06);
+}
+
+/* Errors on the flat side of an activation are no reason to move what is on the other. */
+static void counts_what_passes_the_activation(void **state)
+{
+    channel c;
+
+    (void)state;
+    fill(&c, 0, N_SAMPLES, -12, 1);
+    for (int i = 0; i < N_SAMPLES; i += 4)
+        fill(&c, i, i + 1, 2, 0.25);
+    assert_true(shift(&c, OCT_ACT_NONE) > 0.7);
+    assert_float_equal(shift(&c, OCT_ACT_SWISH), 0.25, 0.06);
+}
+
+static void leaves_channels_that_disagree(void **state)
+{
+    channel c;
+
+    (void)state;
+    fill(&c, 0, N_SAMPLES / 2, 1, 1);
+    fill(&c, N_SAMPLES / 2, N_SAMPLES, 1, -0.5);
+    assert_float_equal(shift(&c, OCT_ACT_NONE), 0, 0);
+}
+
+/* --- all of a network --- */
+
+/* The error at the output, with weights of 3 bits. */
+static double error_with(files *t, const oct_dataset *d, const char *correction)
+{
+    const oct_quant_override coarse = {.pattern = ".*", .weight_bits = 3};
+    oct_graph *exact = t->f->g;
+    oct_quantize_options o;
+    oct_quantized *q = NULL;
+    oct_tensor *want = NULL, *got = NULL;
+    double sum = 0;
+
+    oct_quantize_options_init(&o);
+    o.overrides = &coarse;
+    o.n_overrides = 1;
+    o.tail = "off";
+    o.bias_correction = correction;
+    assert_ok(t->ctx, oct_quantize(exact, d, &o, &q));
+    run_graph(t->f, NULL, &want);
+    assert_ok(t->ctx, oct_graph_clone(oct_quantized_graph(q), &t->f->g));
+    run_graph(t->f, NULL, &got);
+    for (int64_t i = 0; i < oct_tensor_length(want); i++) {
+        const double e = oct_tensor_get_f64(want, i) - oct_tensor_get_f64(got, i);
+
+        sum += e * e;
+    }
+    oct_graph_free(t->f->g);
+    t->f->g = exact;
+    oct_tensor_unref(want);
+    oct_tensor_unref(got);
+    oct_quantized_free(q);
+    return sum;
+}
+
+static void corrects_layer_by_layer(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_dataset *d;
+    double none, fast, full;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 5);
+    y = x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 12, 12});
+    for (int i = 0; i < 4; i++) {
+        y = conv(f, &rng, y, &(conv_case){i ? 8 : 4, 8, 3, 1, 1, 1, 1});
+        y = emit(f, &oct_op_relu, y, NULL);
+    }
+    output(f, y);
+    d = items(t, x, 2);
+    none = error_with(t, d, "none");
+    fast = error_with(t, d, "fast");
+    full = error_with(t, d, "full");
+    assert_true(full < none);
+    assert_true(full < fast);
+    assert_true(full == error_with(t, d, "full"));
+    oct_dataset_close(d);
+}
+
 static void checks_settings(void **state)
 {
     files *t = *state;
@@ -359,6 +492,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(does_not_align_across_padding, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(smooths_a_transformer, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(smooths_beside_other_readers, setup_files, teardown_files),
+        cmocka_unit_test(takes_what_is_missing),
+        cmocka_unit_test(does_not_follow_outliers),
+        cmocka_unit_test(counts_what_passes_the_activation),
+        cmocka_unit_test(leaves_channels_that_disagree),
+        cmocka_unit_test_setup_teardown(corrects_layer_by_layer, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(checks_settings, setup_files, teardown_files),
     };
 

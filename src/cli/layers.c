@@ -5,12 +5,8 @@
 
 #include "cli/compare.h"
 
-/*
- * Fewer multiply-adds for each byte than this, and moving the bytes takes longer than the
- * arithmetic: what a core with 8-bit dot products does in a second over what it reads.
- */
-#define MACS_PER_BYTE 8
-#define SHORT_MS      0.01 /* waking the threads takes as long */
+#define MEMORY_GB_S 10.0 /* what a step reads and writes comes no faster from memory */
+#define SHORT_MS    0.01 /* waking the threads takes as long */
 
 /* All steps of a model with one name. */
 typedef struct named {
@@ -80,8 +76,7 @@ static const char *why_no_gain(const cli_measured *m, const cli_layer *l)
         return is_converted(m, l->other) ? "stays float, conversion around it" : "stays float";
     if (is_converted(m, l->other)) return "conversion around it";
     if (l->other_ms < SHORT_MS) return "too short to gain";
-    if (!i->macs) return "memory-bound: only moves data";
-    if (i->macs / MACS_PER_BYTE < i->bytes) return "memory-bound";
+    if ((double)i->bytes * 1e-6 > l->other_ms * MEMORY_GB_S) return "memory-bound";
     return "integer kernel no faster";
 }
 

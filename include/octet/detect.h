@@ -45,6 +45,9 @@ typedef struct oct_detector oct_detector;
  * or is NULL or "auto". Wrong or ambiguous shapes fail, listing the choices.
  */
 OCT_API oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out);
+
+/** The same for another thread, which works in `ctx`: a detector belongs to one thread. */
+OCT_API oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector **out);
 OCT_API void oct_detector_free(oct_detector *d); /**< accepts NULL */
 
 OCT_API const char *oct_detector_family(const oct_detector *d);

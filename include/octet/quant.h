@@ -110,6 +110,9 @@ OCT_API void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary 
 /** Layers with weights, in order; returns 0 beyond the end. */
 OCT_API int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer);
 
+/** Writes the network as an ONNX file. */
+OCT_API oct_status oct_quantized_save(const oct_quantized *q, const char *path);
+
 /** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
 OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);
 OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path);

@@ -45,8 +45,6 @@ oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_j
 {
     char *cfg =
         settings->quant_cfg ? cli_format("%s", settings->quant_cfg) : usual_cfg(settings->output);
-    /* Writing changes nothing in a graph that keeps its opset. */
-    oct_graph *g = (oct_graph *)(uintptr_t)oct_quantized_graph(q);
     side_file qmap = {0}, ppq = {0};
     oct_status st = OCT_OK;
 
@@ -56,7 +54,7 @@ oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_j
     cli_hold_interrupts();
     if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);
     if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
-    if (!st) st = oct_onnx_save(g, settings->output, NULL);
+    if (!st) st = oct_quantized_save(q, settings->output);
     if (!st) st = side_rename(c, &qmap);
     if (!st) st = side_rename(c, &ppq);
     side_fini(&qmap);

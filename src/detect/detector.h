@@ -5,9 +5,6 @@
 
 #include <octet/detect.h>
 
-/* The same detector for another thread: it works in `ctx`. */
-oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector **out);
-
 /*
  * A copy of the graph whose picture input has this size; recognising it, and planning it, see the
  * right shapes. Fails if the network cannot have them.

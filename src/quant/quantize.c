@@ -285,6 +285,11 @@ int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_laye
     return 1;
 }
 
+oct_status oct_quantized_save(const oct_quantized *q, const char *path)
+{
+    return oct_onnx_save(q->qdq, path, NULL);
+}
+
 oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
     return oct_qmap_save(q->m, path);

@@ -31,7 +31,9 @@ test-unit: all
 packages-%:
 	@tools/install-packages build test $*
 
-demo: all
+# Without the tests, so that a first look is quick.
+demo: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) octet tools/picture_grid
 	@tools/demo $(BUILD)
 
 PEERS = .venv-peers
@@ -91,7 +93,7 @@ clean:
 help:
 	@echo 'make              build $(BUILD)/octet'
 	@echo 'make test         all tests (test-unit: the quick ones)'
-	@echo 'make demo         a network made, inspected, simplified, run, timed'
+	@echo 'make demo         a trained detector quantized, scored, timed and shown'
 	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'
 	@echo 'make accuracy     what INT8 costs each network on each target (needs ../shared)'

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the network of `make demo`: a small detector as training leaves it. Its blocks are
- * QARepVGG's: a 3x3 convolution with BatchNorm, a 1x1 convolution and the input itself, summed,
- * with another BatchNorm behind; simplification makes one convolution of each. Small WIDTH and SIZE
- * give the files under tests/golden (see tools/regen-golden).
+ * Writes a detector of tests/golden as training leaves it, with random weights (see
+ * tools/regen-golden). Its blocks are QARepVGG's: a 3x3 convolution with BatchNorm, a 1x1
+ * convolution and the input itself, summed, with another BatchNorm behind; simplification makes one
+ * convolution of each.
  */
 #include <math.h>
 #include <stdio.h>
@@ -251,7 +251,7 @@ int main(int argc, char **argv)
     t.width = argc > 3 ? atoi(argv[3]) : 24;
     t.size = argc > 4 ? atoi(argv[4]) : 160;
     if (argc < 3 || argc > 5 || t.width < 1 || t.size < 1 || !t.ctx) {
-        fprintf(stderr, "usage: demo_net MODEL.onnx PICTURE.npy [WIDTH [SIZE]]\n");
+        fprintf(stderr, "usage: golden_net MODEL.onnx PICTURE.npy [WIDTH [SIZE]]\n");
         oct_ctx_free(t.ctx);
         return 2;
     }
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
     if (!(t.status = oct_graph_new(t.ctx, "demo", &t.g))) build(&t);
     if (!t.status) t.status = oct_onnx_save(t.g, argv[1], NULL);
     if (!t.status) t.status = write_picture(&t, argv[2]);
-    if (t.status) fprintf(stderr, "demo_net: %s\n", oct_ctx_error(t.ctx));
+    if (t.status) fprintf(stderr, "golden_net: %s\n", oct_ctx_error(t.ctx));
     oct_graph_free(t.g);
     oct_ctx_free(t.ctx);
     return t.status ? EXIT_FAILURE : EXIT_SUCCESS;

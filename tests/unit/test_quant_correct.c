@@ -470,6 +470,74 @@ static void corrects_layer_by_layer(void **state)
     oct_dataset_close(d);
 }
 
+/* --- memory --- */
+
+static char net_path[96], items_path[96]; /* for a callback without a user's pointer */
+
+static oct_status quantize_all_ways(oct_ctx *ctx)
+{
+    oct_quantize_options o;
+    oct_dataset *d = NULL;
+    oct_graph *g = NULL;
+    oct_quantized *q = NULL;
+    oct_status st;
+
+    oct_quantize_options_init(&o);
+    o.tail = "off";
+    o.bias_correction = "full";
+    o.equalize = o.align_channels = 1;
+    o.smooth_quant = 0.5;
+    o.activation_ranges = o.channel_ranges = "minmax";
+    o.weight_ranges = "max";
+    oct_ctx_set_threads(ctx, 1);
+    st = oct_onnx_load(ctx, net_path, &g);
+    if (!st) st = open_dataset(ctx, items_path, NULL, false, &d);
+    if (!st) st = oct_quantize(g, d, &o, &q);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+    oct_graph_free(g);
+    return st;
+}
+
+/* Whatever allocation fails: a status, and nothing left behind. What only makes a network faster
+ * may go on without. */
+static void fail_some_allocations(void)
+{
+    for (int n = 1;; n++) {
+        failing f;
+        oct_ctx *ctx = failing_ctx(&f);
+        oct_status st;
+
+        f.fail_at = n;
+        st = quantize_all_ways(ctx);
+        assert_true(st == OCT_OK || st == OCT_ERR_MEMORY);
+        assert_int_equal(atomic_load(&ctx->mem_used), 0);
+        oct_ctx_free(ctx);
+        assert_int_equal(f.n_live, 0);
+        if (f.n_asked < n) return;
+    }
+}
+
+static void survives_want_of_memory(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 5);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 2, 4, 4});
+    y = emit(f, &oct_op_relu, conv(f, &rng, x, &(conv_case){2, 2, 1, 1, 1, 0, 1}), NULL);
+    y = conv(f, &rng, y, &(conv_case){2, 2, 1, 1, 1, 0, 1});
+    y = conv(f, &rng, y, &(conv_case){2, 2, 1, 1, 1, 0, 1});
+    output(f, emit(f, &oct_op_mat_mul, y, weights(f, &rng, 2, (int64_t[]){4, 2})));
+    oct_dataset_close(items(t, x, 1));
+    (void)snprintf(net_path, sizeof(net_path), "%s", below(t, "net.onnx"));
+    (void)snprintf(items_path, sizeof(items_path), "%s", below(t, "items"));
+    assert_ok(t->ctx, oct_onnx_save(f->g, net_path, NULL));
+    fail_some_allocations();
+}
+
 static void checks_settings(void **state)
 {
     files *t = *state;
@@ -497,6 +565,7 @@ int main(void)
         cmocka_unit_test(counts_what_passes_the_activation),
         cmocka_unit_test(leaves_channels_that_disagree),
         cmocka_unit_test_setup_teardown(corrects_layer_by_layer, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(survives_want_of_memory, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(checks_settings, setup_files, teardown_files),
     };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet doctor: what this machine has, what will be slow and why. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -231,9 +232,12 @@ static oct_status print_json(cli *c, const machine *m)
     cli_json_int(j, "threads", m->threads);
     cli_json_int(j, "cores", m->info.cores);
     cli_json_int(j, "cpus", m->cpus);
-    cli_json_num(j, "load", m->load);
+    cli_json_num(j, "load", m->load < 0 ? NAN : m->load); /* null where the kernel is silent */
     cli_json_int(j, "memory_bytes", (int64_t)m->info.memory_bytes);
-    cli_json_int(j, "memory_free_bytes", (int64_t)m->free_bytes);
+    if (m->free_bytes < 0)
+        cli_json_null(j, "memory_free_bytes");
+    else
+        cli_json_int(j, "memory_free_bytes", (int64_t)m->free_bytes);
     for (int i = 0; cli_library_at(i, &lib, version); i++) {
         cli_json *one = cli_json_object();
 

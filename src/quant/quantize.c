@@ -9,6 +9,7 @@
 #include "pass/pass.h"
 #include "quant/calibrate.h"
 #include "quant/correct.h"
+#include "quant/decide.h"
 #include "quant/lower.h"
 #include "quant/noise.h"
 #include "quant/place.h"
@@ -106,8 +107,11 @@ static oct_status correct_bias(oct_quantized *q, oct_feed *f, const oct_calibrat
 static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
 {
     OCT_TRY(oct_solve_watch(q->m, &q->target, &q->o, c));
+    OCT_TRY(oct_decide_watch(q->m, &q->target, c));
     OCT_TRY(oct_calibrate(c, q->bound, f));
     OCT_TRY(oct_solve_activations(q->m, c));
+    OCT_TRY(oct_decide(q->m, &q->target, c));
+    OCT_TRY(oct_solve_types(q->m));
     OCT_TRY(oct_solve_weights(q->m, &q->target, &q->o));
     OCT_TRY(correct_bias(q, f, c));
     q->summary.images = c->images;
@@ -137,6 +141,8 @@ static oct_status list_layers(oct_quantized *q)
 
     q->layers = oct_arena_array(q->arena, (size_t)q->bound->n_nodes + 1, sizeof(*q->layers));
     if (!q->layers) return OCT_ERR_MEMORY;
+    q->n_layers = 0;
+    q->summary.layers_total = q->summary.layers_quantized = 0;
     for (const oct_node *n = q->bound->first; n; n = n->next) {
         const bool integer = has_weights(n) && is_quantized(q->m, n);
         const double k = n->op->macs ? (double)OCT_MAX(n->op->macs(n), (int64_t)0) : 0;
@@ -224,6 +230,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     if (!st) st = list_layers(q);
     if (!st) st = oct_calibration_new(q->bound, &c);
     if (!st) st = calibrate(q, f, c);
+    if (!st) st = list_layers(q); /* again: calibration decides where rounding is harmless */
     if (!st) st = measure_layers(q, f);
     oct_calibration_free(c);
     oct_feed_free(f);

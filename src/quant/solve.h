@@ -14,6 +14,9 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
+/* Signs of codes, so that ONNX Runtime leaves alone what it cannot compute (solve_types.c). */
+oct_status oct_solve_types(oct_qmap *m);
+
 /*
  * The values a weight has once quantized, in the weight's own order and scale (folding undone).
  * `error`: the difference to the float ones instead.

@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "exec/plan.h"
 #include "exec/run.h"
+#include "exec/simd/simd.h"
 
 enum { MAX_WORKERS = 8 };
 
@@ -93,32 +94,21 @@ typedef struct pass {
     int64_t max_channels;
 } pass;
 
-/* Sums of a picture's channels. Rows are added up in float in short runs, then in double. */
-static void add_rows(const oct_sight *s, double *sum)
-{
-    enum { RUN = 16, LANE = 64 };
-
-    for (int64_t c0 = 0; c0 < s->channels; c0 += LANE) {
-        const int64_t n = OCT_MIN(s->channels - c0, (int64_t)LANE);
-
-        for (int64_t p0 = 0; p0 < s->pixels; p0 += RUN) {
-            const int64_t p1 = OCT_MIN(p0 + RUN, s->pixels);
-            float part[LANE] = {0};
-
-            for (int64_t p = p0; p < p1; p++)
-                for (int64_t c = 0; c < n; c++)
-                    part[c] += s->data[p * s->pitch + c0 + c];
-            for (int64_t c = 0; c < n; c++)
-                sum[c0 + c] += (double)part[c];
-        }
-    }
-}
-
+/* A plane as rows of a few columns, which are added up at the end. */
 static void add_planes(const oct_sight *s, double *sum)
 {
-    for (int64_t c = 0; c < s->channels; c++)
-        for (int64_t p = 0; p < s->pixels; p++)
-            sum[c] += (double)s->data[c * s->pixels + p];
+    const oct_look_simd *simd = oct_simd_get()->look;
+    const int64_t rows = s->pixels / OCT_LOOK_LANES, whole = rows * OCT_LOOK_LANES;
+
+    for (int64_t c = 0; c < s->channels; c++) {
+        const float *plane = s->data + c * s->pixels;
+        double part[OCT_LOOK_LANES] = {0};
+
+        simd->sum(part, plane, rows, OCT_LOOK_LANES, OCT_LOOK_LANES);
+        simd->sum(part, plane + whole, 1, 0, s->pixels - whole);
+        for (int i = 0; i < OCT_LOOK_LANES; i++)
+            sum[c] += part[i];
+    }
 }
 
 /* Means are rounded to multiples of 2^-20: sums of those are exact in double. */
@@ -128,7 +118,7 @@ static void see_means(struct seer *k, oct_watch *w, const oct_sight *s)
     if (s->planar)
         add_planes(s, k->scratch);
     else
-        add_rows(s, k->scratch);
+        oct_simd_get()->look->sum(k->scratch, s->data, s->pixels, s->pitch, s->channels);
     for (int64_t c = 0; c < w->channels; c++)
         w->sum[c] +=
             rint(k->scratch[c] / (double)OCT_MAX(s->pixels, (int64_t)1) * 0x1p20) * 0x1p-20;

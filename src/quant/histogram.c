@@ -5,11 +5,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "exec/simd/simd.h"
+
 enum {
     K_MIN = -100, /* 2^-k stays a normal float */
     INDEX_BITS = 30,
     BLOCK = 256,
-    LANES = 32,          /* channels whose counts are in use at a time: few enough for the cache */
+    LANES = 16,          /* channels whose counts are in use at a time: few enough for the cache */
     COPIES = 2,          /* neighbours are often equal: two counters, so that they need not wait */
     COPY_SLOTS = 4096,   /* largest histogram that is copied: 32 KiB of stack */
     COPY_FROM = 1 << 13, /* numbers for which copying pays */
@@ -171,37 +173,23 @@ void oct_histogram_see(oct_histogram *h, const oct_sight *s, const oct_scan *sca
         count_rows(h, s->data, s->pixels, s->channels, s->pitch);
 }
 
-static void row_slots(const float *restrict x, const float *restrict inv,
-                      const int32_t *restrict base, int width, int32_t *restrict slot)
-{
-    for (int j = 0; j < width; j++) {
-        const float t = x[j] * inv[j];
-        const int32_t whole = (int32_t)t;
-
-        slot[j] = whole - base[j] - (t < (float)whole);
-    }
-}
-
 /* Channels [c, c + width) of rows: a row of numbers goes to as many histograms. Their counts lie
  * one behind the other. */
-static void count_channels(oct_histogram *h, const oct_sight *s, int64_t c, int width)
+static void count_channels(oct_histogram *h, const oct_sight *s, int64_t c, int width, int64_t by)
 {
     uint64_t *counts = h[c].count;
     float inv[LANES];
-    int32_t base[LANES], slot[LANES];
+    int32_t base[LANES];
 
     for (int j = 0; j < width; j++) {
         inv[j] = ldexpf(1.0f, -h[c + j].k);
         base[j] = (int32_t)(h[c + j].base - (h[c + j].count - counts));
     }
-    for (int64_t i = 0; i < s->pixels; i++) {
-        row_slots(s->data + i * s->pitch + c, inv, base, width, slot);
-        for (int j = 0; j < width; j++)
-            counts[slot[j]]++;
-    }
+    oct_simd_get()->look->count(counts, s->data + c, s->pixels, s->pitch, width, inv, base,
+                                (uint64_t)by);
 }
 
-void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan)
+void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan, int64_t by)
 {
     if (s->planar) {
         for (int64_t c = 0; c < s->channels; c++) {
@@ -215,10 +203,13 @@ void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *sc
     for (int64_t c = 0; c < s->channels; c++) {
         if (scan[c].low < h[c].low || scan[c].high > h[c].high)
             extend(&h[c], scan[c].low, scan[c].high);
-        h[c].zeros += (uint64_t)scan[c].zeros;
+        h[c].zeros += (uint64_t)(scan[c].zeros * by);
+        if (by <= 1) continue;
+        h[c].count[index_of(scan[c].low, h[c].k) - h[c].base]++;
+        h[c].count[index_of(scan[c].high, h[c].k) - h[c].base]++;
     }
     for (int64_t c = 0; c < s->channels; c += LANES)
-        count_channels(h, s, c, (int)OCT_MIN(s->channels - c, LANES));
+        count_channels(h, s, c, (int)OCT_MIN(s->channels - c, LANES), by);
 }
 
 void oct_histogram_merge(oct_histogram *h, const oct_histogram *other)

@@ -31,8 +31,10 @@ void oct_histogram_reset(oct_histogram *h);
 /* All numbers of a sight; scan is what oct_scan_all() found. */
 void oct_histogram_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan);
 
-/* One histogram for each channel; scan[channels] is what oct_scan_channels() found. */
-void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan);
+/* One histogram for each channel; scan[channels] is what oct_scan_channels() found. Where the sight
+ * is of some pixels only, each stands for `by`, and the ends that the scan found are counted too.
+ */
+void oct_histograms_see(oct_histogram *h, const oct_sight *s, const oct_scan *scan, int64_t by);
 
 /* Both have the same number of slots. */
 void oct_histogram_merge(oct_histogram *h, const oct_histogram *other);
@@ -49,7 +51,7 @@ int64_t oct_histogram_used(const oct_histogram *h);
  */
 
 typedef struct oct_moments {
-    double mass, first, second; /* sums of 1, x, x^2 */
+    double mass, first, second; /* sums of 1, x, x^2; of what follows x, if anything does */
 } oct_moments;
 
 typedef struct oct_density {
@@ -60,11 +62,18 @@ typedef struct oct_density {
     oct_moments *below; /* n + 1: sums over all bins before */
     double zeros;
     double low, high; /* seen, 0 included */
+    const oct_observer_options *o;
 } oct_density;
 
 /* Weights, if any, are applied to the counts. Lives in the arena. */
 oct_status oct_density_make(const oct_histogram *h, const oct_observer_options *o, oct_arena *a,
                             oct_density *d);
+
+/* What x becomes by what follows it. */
+static inline double oct_density_value(const oct_density *d, double x)
+{
+    return d->o->follow ? (double)d->o->follow(d->o->follow_user, (float)x) : x;
+}
 
 /* Sums over x' < x; zeros are not in it. */
 oct_moments oct_density_below(const oct_density *d, double x);
@@ -79,7 +88,7 @@ double oct_density_abs_quantile(const oct_density *d, double part);
 typedef struct oct_histograms {
     oct_histogram *h; /* oct_observer_n_ranges() */
     uint64_t *counts;
-    oct_scan *scan;
+    oct_scan *scan, *thin; /* of all numbers, and of those that are counted */
 } oct_histograms;
 
 oct_status oct_histograms_init(oct_observer *o);

@@ -207,6 +207,7 @@ static void fake_quantize(const float *x, float *y, int64_t n, const float *scal
 }
 
 extern const oct_conv_simd OCT_SIMD_CONV;
+extern const oct_look_simd OCT_SIMD_LOOK;
 
 const oct_simd OCT_SIMD_NAME = {
     .name = OCT_SIMD_TEXT,
@@ -217,4 +218,5 @@ const oct_simd OCT_SIMD_NAME = {
     .axpy = axpy,
     .fake_quantize = fake_quantize,
     .conv = &OCT_SIMD_CONV,
+    .look = &OCT_SIMD_LOOK,
 };

@@ -8,6 +8,7 @@
 
 #include "exec/act.h"
 #include "exec/simd/conv.h"
+#include "exec/simd/look.h"
 
 typedef enum oct_simd_op {
     OCT_SIMD_ADD,
@@ -42,6 +43,7 @@ typedef struct oct_simd {
                           const float *high, int step);
 
     const oct_conv_simd *conv;
+    const oct_look_simd *look;
 } oct_simd;
 
 /* The best the CPU has, at most what ONEDNN_MAX_CPU_ISA allows. */

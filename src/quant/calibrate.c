@@ -39,6 +39,7 @@ static void free_watches(oct_ctx *ctx, oct_watch *w, int32_t n)
     for (int32_t i = 0; w && i < n; i++) {
         oct_observer_free(w[i].range);
         oct_free(ctx, w[i].sum);
+        oct_free(ctx, w[i].square);
     }
     oct_free(ctx, w);
 }
@@ -68,6 +69,16 @@ oct_status oct_calibration_watch(oct_calibration *c, const oct_value *v,
     if (means && !w->sum && !(w->sum = oct_calloc(c->ctx, (size_t)w->channels + 1, sizeof(double))))
         return OCT_ERR_MEMORY;
     return OCT_OK;
+}
+
+oct_status oct_calibration_watch_spread(oct_calibration *c, const oct_value *v)
+{
+    oct_watch *w;
+
+    OCT_TRY(oct_calibration_watch(c, v, NULL, true));
+    w = &c->watch[c->of_value[v->id]];
+    if (!w->square) w->square = oct_calloc(c->ctx, (size_t)w->channels + 1, sizeof(double));
+    return w->square ? OCT_OK : OCT_ERR_MEMORY;
 }
 
 const oct_watch *oct_calibration_of(const oct_calibration *c, const oct_value *v)
@@ -124,6 +135,30 @@ static void see_means(struct seer *k, oct_watch *w, const oct_sight *s)
             rint(k->scratch[c] / (double)OCT_MAX(s->pixels, (int64_t)1) * 0x1p20) * 0x1p-20;
 }
 
+static void add_squares(const oct_sight *s, double *sum)
+{
+    const int64_t outer = s->planar ? s->channels : s->pixels;
+    const int64_t inner = s->planar ? s->pixels : s->channels;
+    const int64_t pitch = s->planar ? s->pixels : s->pitch;
+
+    for (int64_t o = 0; o < outer; o++)
+        for (int64_t i = 0; i < inner; i++) {
+            const double x = (double)s->data[o * pitch + i];
+
+            sum[s->planar ? o : i] += x * x;
+        }
+}
+
+/* As the means, but finer: deviations of a thousandth count. */
+static void see_squares(struct seer *k, oct_watch *w, const oct_sight *s)
+{
+    memset(k->scratch, 0, (size_t)w->channels * sizeof(double));
+    add_squares(s, k->scratch);
+    for (int64_t c = 0; c < w->channels; c++)
+        w->square[c] +=
+            rint(k->scratch[c] / (double)OCT_MAX(s->pixels, (int64_t)1) * 0x1p24) * 0x1p-24;
+}
+
 static void see(struct seer *k, oct_watch *w, const oct_seen *seen)
 {
     const int32_t rank = seen->type->rank;
@@ -139,6 +174,7 @@ static void see(struct seer *k, oct_watch *w, const oct_seen *seen)
     for (int64_t i = 0; i < batch; i++) {
         if (w->range) oct_observer_see(w->range, &s);
         if (w->sum && i == 0) see_means(k, w, &s);
+        if (w->square && i == 0) see_squares(k, w, &s);
         s.data += pixels * s.pitch;
     }
 }
@@ -214,6 +250,9 @@ static oct_status copy_watches(pass *p, oct_watch **out)
         if (c->watch[i].sum &&
             !(w[i].sum = oct_calloc(c->ctx, (size_t)w[i].channels + 1, sizeof(double))))
             return OCT_ERR_MEMORY;
+        if (c->watch[i].square &&
+            !(w[i].square = oct_calloc(c->ctx, (size_t)w[i].channels + 1, sizeof(double))))
+            return OCT_ERR_MEMORY;
     }
     return OCT_OK;
 }
@@ -250,6 +289,8 @@ static oct_status merge(pass *p)
             if (w->range) OCT_TRY(oct_observer_merge(c->watch[i].range, w->range));
             for (int64_t ch = 0; w->sum && ch < w->channels; ch++)
                 c->watch[i].sum[ch] += w->sum[ch];
+            for (int64_t ch = 0; w->square && ch < w->channels; ch++)
+                c->watch[i].square[ch] += w->square[ch];
         }
     return OCT_OK;
 }

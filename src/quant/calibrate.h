@@ -12,6 +12,7 @@ typedef struct oct_watch {
     const oct_value *value;
     oct_observer *range; /* NULL: not asked for */
     double *sum;         /* of channel means, one for each picture; NULL: not asked for */
+    double *square;      /* of mean squares, likewise */
     int64_t channels;
 } oct_watch;
 
@@ -31,6 +32,9 @@ void oct_calibration_free(oct_calibration *c); /* accepts NULL */
 oct_status oct_calibration_watch(oct_calibration *c, const oct_value *v,
                                  const oct_observer_options *range, bool means);
 
+/* Asks for means and variances of the value's channels. */
+oct_status oct_calibration_watch_spread(oct_calibration *c, const oct_value *v);
+
 /* Runs the network over all items of the feed. `bound` has the same ids as the calibration's
  * graph. NaN or infinity: an error that names value and picture. */
 oct_status oct_calibrate(oct_calibration *c, const oct_graph *bound, oct_feed *f);
@@ -42,6 +46,15 @@ const oct_watch *oct_calibration_of(const oct_calibration *c, const oct_value *v
 static inline double oct_watch_mean(const oct_calibration *c, const oct_watch *w, int64_t i)
 {
     return w->sum[i] / (double)(c->images > 0 ? c->images : 1);
+}
+
+/* Variance of channel i, of all pixels of all pictures. */
+static inline double oct_watch_variance(const oct_calibration *c, const oct_watch *w, int64_t i)
+{
+    const double mean = oct_watch_mean(c, w, i);
+    const double variance = w->square[i] / (double)(c->images > 0 ? c->images : 1) - mean * mean;
+
+    return variance > 0 ? variance : 0;
 }
 
 #endif

@@ -20,6 +20,12 @@ static double cell(const oct_moments *a, const oct_moments *b, double v)
     return (b->second - a->second) - 2 * v * (b->first - a->first) + v * v * (b->mass - a->mass);
 }
 
+/* What a code stands for, by what follows. */
+static double value_of(const search *q, double v, double scale)
+{
+    return oct_density_value(q->d, v * scale);
+}
+
 /* Zeros make no error: zero has a code. */
 static double error_of(const search *q, double scale, int32_t zero)
 {
@@ -31,7 +37,8 @@ static double error_of(const search *q, double scale, int32_t zero)
     double sum = 0;
 
     v = fmin(v, top);
-    if (scale < 2.5 * d->width) { /* bins cannot tell where in a step: errors are spread evenly */
+    /* Bins cannot tell where in a step: errors are spread evenly. */
+    if (scale < 2.5 * d->width && !d->o->follow) {
         const oct_moments high = oct_density_below(d, (top + 0.5) * scale);
 
         v = (double)q->low - zero;
@@ -41,10 +48,10 @@ static double error_of(const search *q, double scale, int32_t zero)
     }
     for (; v < top && v < end; v++) {
         b = oct_density_below(d, (v + 0.5) * scale);
-        sum += cell(&a, &b, v * scale);
+        sum += cell(&a, &b, value_of(q, v, scale));
         a = b;
     }
-    return sum + cell(&a, &d->below[d->n], v * scale);
+    return sum + cell(&a, &d->below[d->n], value_of(q, v, scale));
 }
 
 static void attempt(search *q, double scale, double zero)

@@ -51,6 +51,10 @@ typedef struct oct_observer_options {
      * pre-activation behind which SiLU follows); NULL: 1 everywhere. */
     float (*weight)(const void *user, float x);
     const void *weight_user;
+    /* mse: what is done to values at once, if only its result counts (an activation behind a point
+     * that a runtime wants in front of it): errors are those of the result. NULL: nothing. */
+    float (*follow)(const void *user, float x);
+    const void *follow_user;
 } oct_observer_options;
 
 typedef struct oct_observer oct_observer;

@@ -7,6 +7,7 @@
 
 #include "graph/channels.h"
 #include "op/op.h"
+#include "quant/decide.h"
 
 /* SiLU's lowest value is -0.27846: a step that does not divide it moves the whole negative lobe,
  * which holds much of what the network knows, by up to half a step. */
@@ -55,6 +56,7 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 
         if (is_seen(p)) {
             choose_observer(m, p, t, o, &range);
+            OCT_TRY(oct_decide_observer(m, i, &range));
             OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
         }
         if (wants_means(p, o) && p->node->in[0] && !p->node->in[0]->data)

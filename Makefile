@@ -65,7 +65,7 @@ accuracy: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/accuracy.py $(BUILD)/octet --threads $(THREADS) \
 		--json $(BUILD)/accuracy.json $(QUICK) $(ACCURACY)
 
-C_FILES = find include src tests tools -name '*.c' -o -name '*.h'
+C_FILES = find examples include src tests tools -name '*.c' -o -name '*.h'
 
 format: packages-ci
 	@$(C_FILES) | xargs clang-format -i

@@ -29,8 +29,7 @@ static oct_status detect(oct_ctx *ctx, const job *j, oct_detector *d, oct_run *r
     if (!st) st = oct_run_input(r, oct_plan_input_name(j->plan, 0), &data, &size);
     if (!st && size != sizeof(float) * 3 * (size_t)(prep.width * prep.height)) st = OCT_ERR_SHAPE;
     if (!st) st = oct_preprocess_run(ctx, &prep, image, OCT_DTYPE_F32, data, &map);
-    if (!st) st = oct_run_execute(r);
-    if (!st) st = oct_detector_decode(d, r, 0, &map, NULL, found, &n);
+    if (!st && !(st = oct_run_execute(r))) st = oct_detector_decode(d, r, 0, &map, NULL, found, &n);
     for (const oct_detection *f = found; f < found + n && f->score > 0.25f; f++)
         printf("%s: class %d, score %.2f, box %.0f %.0f %.0f %.0f\n", path, f->category, f->score,
                f->x, f->y, f->width, f->height);
@@ -64,6 +63,7 @@ int main(int argc, char **argv)
     oct_graph *g = NULL;
     oct_ctx *ctx = oct_ctx_new(NULL);
 
+    if (ctx) oct_ctx_set_threads(ctx, 1); /* of each run */
     if (!ctx || argc < 3 || oct_onnx_load(ctx, argv[1], &g) ||
         oct_detector_new(g, NULL, &j.detector) || oct_plan_new(g, NULL, &j.plan))
         return 0 < fprintf(stderr, "detect MODEL PICTURE..: %s\n", ctx ? oct_ctx_error(ctx) : "");

@@ -9,9 +9,25 @@
 
 /* --- session --- */
 
-/* Sets the first dimension of the inputs where it is open or 1. */
-static oct_status bind_batch(oct_graph *g, int64_t batch)
+/*
+ * A network whose inner shapes say 1 where the batch should be may still add up, with the pictures
+ * mixed: its outputs give it away.
+ */
+static bool outputs_follow(const oct_graph *g, int64_t batch)
 {
+    for (int32_t i = 0; i < oct_graph_n_outputs(g); i++) {
+        const oct_value *v = oct_graph_output(g, i);
+
+        if (batch > 1 && oct_value_rank(v) > 1 && oct_value_dim(v, 0) == 1) return false;
+    }
+    return true;
+}
+
+/* Sets the first dimension of the inputs where it is open or 1. */
+static oct_status bind_batch(cli *c, oct_graph *g, const char *path, int64_t batch)
+{
+    static const char advice[] = "this model works with its own batch size only, leave --batch out";
+
     for (int32_t i = 0; batch && i < oct_graph_n_inputs(g); i++) {
         const oct_value *v = oct_graph_input(g, i);
         const int32_t rank = oct_value_rank(v);
@@ -22,8 +38,11 @@ static oct_status bind_batch(oct_graph *g, int64_t batch)
         for (int32_t k = 0; k < rank; k++)
             dims[k] = oct_value_dim(v, k);
         dims[0] = batch;
-        if ((st = oct_graph_set_input_shape(g, oct_value_name(v), rank, dims))) return st;
+        if ((st = oct_graph_set_input_shape(g, oct_value_name(v), rank, dims)))
+            return cli_fail(c, st, "%s: %s; %s", path, oct_ctx_error(c->ctx), advice);
     }
+    if (!outputs_follow(g, batch))
+        return cli_fail(c, OCT_ERR_SHAPE, "%s: its outputs stay single; %s", path, advice);
     return OCT_OK;
 }
 
@@ -58,12 +77,7 @@ oct_status cli_session_open(cli *c, const char *path, const cli_session_options 
     oct_plan_options_init(&po);
     po.n_threads = s.n_threads;
     if ((st = cli_model_load(c, path, o->shapes, &g))) goto done;
-    if ((st = bind_batch(g, o->batch))) {
-        st = cli_fail(c, st,
-                      "%s: %s; this model works with its own batch size only, leave --batch out",
-                      path, oct_ctx_error(c->ctx));
-        goto done;
-    }
+    if ((st = bind_batch(c, g, path, o->batch))) goto done;
     s.load_ms = (double)(cli_time_ns() - start) * 1e-6;
     warn_open_dims(c, g);
     s.input_types = cli_alloc((size_t)oct_graph_n_inputs(g), sizeof(*s.input_types));

@@ -328,6 +328,7 @@ static oct_status lower(oct_lowering *l)
     OCT_TRY(oct_lowering_shifts(l));
     OCT_TRY(lower_points(l));
     OCT_TRY(oct_lowering_biases(l));
+    if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
     OCT_TRY(drop_unread(l));
     OCT_TRY(set_opset(l));
     if (l->n_saturated)

@@ -71,4 +71,7 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
 oct_status oct_lowering_shifts(oct_lowering *l); /* of nodes that cannot have a bias */
 oct_status oct_lowering_biases(oct_lowering *l);
 
+/* lower_softmax.c: for runtimes that are slow along other axes than the last. */
+oct_status oct_lowering_softmax(oct_lowering *l);
+
 #endif

@@ -14,7 +14,7 @@ typedef struct net {
 static void build(net *n, fixture *f, const char *target)
 {
     start(&n->p, f, target);
-    n->x = image(&n->p, 3);
+    n->x = image(&n->p, 8);
     n->a = layer(&n->p, "a", n->x, 4);
     n->s = silu(&n->p, n->a);
     n->b = layer(&n->p, "b", n->s, 0);
@@ -142,6 +142,23 @@ static void coarse_inputs_keep_depthwise_layers_float(void **state)
     close_net(&n);
 }
 
+/* Pictures of three channels are faster in float. */
+static void the_first_layer_of_a_picture_is_float(void **state)
+{
+    net n;
+
+    start(&n.p, *state, "ort");
+    n.a = layer(&n.p, "a", image(&n.p, 3), 4);
+    n.b = layer(&n.p, "b", emit(n.p.f, &oct_op_relu, n.a, NULL), 4);
+    output(&n.p, layer(&n.p, "c", emit(n.p.f, &oct_op_relu, n.b, NULL), 4));
+    place(&n.p);
+    assert_ok(n.p.f->ctx, oct_calibration_new(n.p.f->g, &n.c));
+    see(&n, 0.25, 0.02f);
+    decide(&n);
+    assert_non_null(reason(&n.p, n.a));
+    close_net(&n);
+}
+
 static void other_targets_are_left_alone(void **state)
 {
     net n;
@@ -193,6 +210,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(dead_channels_do_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(coarse_inputs_keep_depthwise_layers_float, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_layer_of_a_picture_is_float, setup, teardown),
         cmocka_unit_test_setup_teardown(other_targets_are_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(ranges_are_chosen_for_what_follows, setup, teardown),
     };

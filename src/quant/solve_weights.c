@@ -104,6 +104,37 @@ static lanes lanes_of(const oct_tensor *w, int axis)
                    oct_type_span(&w->type, axis + 1, w->type.rank)};
 }
 
+/* A bias is stored in 32 bits at input scale * weight scale. A channel whose weights are next to
+ * nothing beside its bias (dead ones: scales of 1e-11) gets a scale that leaves the bias room, and
+ * as much again for its correction. Below this, weights move the sum by less than a rounding of
+ * the result, so live channels never come near. */
+#define BIAS_ROOM 0x1p29
+
+static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, float *scale,
+                                      int64_t n, oct_arena *a)
+{
+    const oct_tensor *bias = p->node && p->node->n_in > 2 ? oct_node_const(p->node, 2) : NULL;
+    const float *x = &p->fold_scale;
+    const int32_t *zero;
+    bool is_integer = true;
+    int64_t n_x = 1, n_bias;
+
+    if (p->role != OCT_QROLE_WEIGHT || !bias || bias->type.dtype != OCT_DTYPE_F32) return OCT_OK;
+    if (!p->fold) OCT_TRY(oct_place_input_scales(m, p->node, 0, a, &n_x, &x, &zero, &is_integer));
+    n_bias = oct_tensor_length(bias);
+    if (!is_integer || n_bias < 1 || n_bias % n || n_bias % n_x) return OCT_OK;
+    for (int64_t i = 0; i < n_bias; i++) {
+        float *s = &scale[n > 1 ? i % n : 0];
+        const double b = fabs((double)((const float *)bias->data)[i]);
+        double least = b / BIAS_ROOM / (double)x[i / (n_bias / n_x)];
+
+        if (!(least > (double)*s) || !(least < 0x1p120)) continue;
+        if (p->spec.is_pow2) least = exp2(ceil(log2(least)));
+        *s = (float)least;
+    }
+    return OCT_OK;
+}
+
 static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_arena *a)
 {
     oct_qpoint *p = &m->points[i];
@@ -128,6 +159,7 @@ static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_are
         OCT_TRY(oct_weight_range(m->ctx, kind, &p->spec, lane, l.outer * l.inner, 1, &low, &high));
         oct_qspec_solve(&p->spec, low, high, &scale[c], &zero[c]);
     }
+    OCT_TRY(leave_room_for_bias(m, p, scale, l.n, a));
     return oct_qpoint_set(m, i, scale, zero, l.n);
 }
 

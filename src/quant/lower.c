@@ -331,11 +331,12 @@ static oct_status lower(oct_lowering *l)
     if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
     OCT_TRY(drop_unread(l));
     OCT_TRY(set_opset(l));
-    if (l->n_saturated)
+    /* A simulation is made of the same map as the file: once is enough. */
+    if (l->n_saturated && !l->is_trial)
         oct_log(l->ctx, OCT_LOG_WARN,
                 "%lld biases are too large for 32 bits at their scale and were limited",
                 (long long)l->n_saturated);
-    if (l->rounds_otherwise)
+    if (l->rounds_otherwise && !l->is_trial)
         oct_log(l->ctx, OCT_LOG_WARN,
                 "QuantizeLinear rounds ties to even: ties of activations differ by one step");
     return oct_graph_verify(l->g);
@@ -347,7 +348,9 @@ oct_status oct_lower(const oct_qmap *m, const oct_lower_options *o, oct_graph **
     oct_status st;
 
     if (o) l.options = *o;
+    l.is_trial = !o;
     oct_map_init(&l.names, m->ctx);
+    oct_map_init(&l.common, m->ctx);
     if ((st = oct_target_find(m->ctx, m->target, &l.target))) goto done;
     if ((st = oct_graph_clone(m->g, &l.g))) goto done;
     if (!(l.arena = oct_arena_new(m->ctx))) {
@@ -357,6 +360,7 @@ oct_status oct_lower(const oct_qmap *m, const oct_lower_options *o, oct_graph **
     st = lower(&l);
 done:
     oct_map_fini(&l.names);
+    oct_map_fini(&l.common);
     oct_arena_free(l.arena);
     if (st)
         oct_graph_free(l.g);

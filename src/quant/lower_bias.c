@@ -129,7 +129,7 @@ static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const o
 
         oct_store_i64(p->dtype, codes->data, i, 1, &code);
     }
-    OCT_TRY(oct_lowering_const(l, n->graph, v->name, "quantized", codes, &integers));
+    OCT_TRY(oct_lowering_const(l, n->graph, v->name, "int", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, n->graph, p, constants));
     OCT_TRY(oct_lowering_linear(l, n->graph, n, &oct_op_dequantize_linear, integers, p, constants,
                                 &dq));

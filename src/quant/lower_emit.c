@@ -41,13 +41,31 @@ static int opset_of(oct_dtype t)
     return info->bits == 16 || info->bits == 4 ? OPSET_16_BIT : OPSET_LEAST;
 }
 
-/* Constants say their type themselves, so a zero of 0 need not be said. */
-static bool zero_is_plain(const oct_lowering_params *p)
+static bool is_all_zero(const oct_lowering_params *p)
 {
-    if (!p->is_const) return false;
     for (int64_t i = 0; p->zero && i < p->n; i++)
         if (p->zero[i] != 0) return false;
     return true;
+}
+
+/* Constants say their type themselves, so a zero of 0 need not be said. */
+static bool zero_is_plain(const oct_lowering_params *p)
+{
+    return p->is_const && is_all_zero(p);
+}
+
+/* Lists of zeros of one length and type are the same constant, of the outermost graph. */
+static oct_status shared_zeros(oct_lowering *l, const oct_type *type, oct_value **out)
+{
+    const char *name = oct_arena_printf(l->arena, "zeros_%s_%lld", oct_dtype_name(type->dtype),
+                                        (long long)type->dim[0]);
+    oct_tensor *t = NULL;
+
+    if (!name) return OCT_ERR_MEMORY;
+    if ((*out = oct_map_get(&l->common, name))) return OCT_OK;
+    OCT_TRY(oct_tensor_make(l->ctx, type, &t));
+    OCT_TRY(oct_lowering_const(l, l->g, "zeros", name + strlen("zeros_"), t, out));
+    return oct_map_put(&l->common, name, *out);
 }
 
 oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lowering_params *p,
@@ -63,13 +81,14 @@ oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lower
     OCT_TRY(oct_lowering_const(l, g, p->base, "scale", scale, &out[0]));
     out[1] = NULL;
     if (zero_is_plain(p)) return OCT_OK;
+    l->opset = OCT_MAX(l->opset, opset_of(p->dtype));
+    if (p->n > 1 && is_all_zero(p)) return shared_zeros(l, &zero_type, &out[1]);
     OCT_TRY(oct_tensor_make(l->ctx, &zero_type, &zero));
     for (int64_t i = 0; p->zero && i < p->n; i++) {
         const int64_t z = p->zero[i];
 
         oct_store_i64(p->dtype, zero->data, i, 1, &z);
     }
-    l->opset = OCT_MAX(l->opset, opset_of(p->dtype));
     return oct_lowering_const(l, g, p->base, "zero_point", zero, &out[1]);
 }
 
@@ -78,12 +97,13 @@ oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, 
                                oct_value *const constants[2], oct_value **out)
 {
     oct_value *const in[] = {x, constants[0], constants[1]};
-    const char *name = oct_lowering_name(l, p->base, op->name); /* of the node and its result */
+    const char *suffix = op == &oct_op_quantize_linear ? "q" : "dq";
+    const char *name = oct_lowering_name(l, p->base, suffix); /* of the node and its result */
     oct_value *y = name ? oct_value_new(g, name, NULL) : NULL;
     oct_node *n = y ? oct_node_new(g, before, name, op, in, constants[1] ? 3 : 2, &y, 1) : NULL;
 
     if (!n) return OCT_ERR_MEMORY;
-    if (p->n > 1) OCT_TRY(oct_node_set_int(n, "axis", p->axis));
+    if (p->n > 1 && p->axis != 1) OCT_TRY(oct_node_set_int(n, "axis", p->axis));
     OCT_TRY(oct_node_infer(n));
     *out = y;
     return OCT_OK;

@@ -19,9 +19,11 @@ typedef struct oct_lowering {
     uint8_t *claimed;        /* operands that have a point of their own */
     oct_value *(*shared)[2]; /* by point: its scale and zero point, for those it dominates */
     oct_map names;
+    oct_map common;      /* constants that several nodes read, by name */
     int opset;           /* that the types need */
     int64_t n_saturated; /* biases beyond 32 bits */
     bool rounds_otherwise;
+    bool is_trial; /* nothing is written to a file */
 } oct_lowering;
 
 /* --- lower_emit.c --- */

@@ -101,7 +101,7 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
     type.dtype = params.dtype;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &codes));
     quantize(&root->spec, &params, &f, v->data, codes);
-    OCT_TRY(oct_lowering_const(l, v->graph, v->name, "quantized", codes, &integers));
+    OCT_TRY(oct_lowering_const(l, v->graph, v->name, "int", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
     OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,
                                 constants, &dq));

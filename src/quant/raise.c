@@ -12,7 +12,8 @@
 
 const char *oct_raise_name(oct_raising *r, const char *codes)
 {
-    static const char *const ends[] = {"_QuantizeLinear_Output", "_QuantizeLinear", "_quantized"};
+    static const char *const ends[] = {"_QuantizeLinear_Output", "_QuantizeLinear", "_quantized",
+                                       "_q", "_int"};
     const char *name = NULL;
 
     for (size_t i = 0; i < OCT_COUNT(ends) && !name; i++) {

@@ -73,7 +73,7 @@ static oct_status bind_attrs(oct_draft *d, const oct_pb_function *fn, oct_call *
     return OCT_OK;
 }
 
-static oct_status bind_operands(oct_draft *d, const oct_pb_function *fn, oct_scope *body,
+static oct_status bind_operands(oct_draft *d, const oct_pb_function *fn, oct_names *body,
                                 oct_map *results)
 {
     oct_reader *r = d->s->r;
@@ -99,7 +99,7 @@ static oct_status bind_operands(oct_draft *d, const oct_pb_function *fn, oct_sco
 }
 
 /* An output no node of the body makes under its own name: an input or another output, copied. */
-static oct_status copy_results(oct_draft *d, const oct_pb_function *fn, oct_scope *body)
+static oct_status copy_results(oct_draft *d, const oct_pb_function *fn, oct_names *body)
 {
     oct_reader *r = d->s->r;
 
@@ -123,7 +123,7 @@ static oct_status copy_results(oct_draft *d, const oct_pb_function *fn, oct_scop
     return OCT_OK;
 }
 
-static oct_status read_body(oct_draft *d, const oct_pb_function *fn, oct_scope *body,
+static oct_status read_body(oct_draft *d, const oct_pb_function *fn, oct_names *body,
                             oct_map *results)
 {
     oct_reader *r = d->s->r;
@@ -141,7 +141,7 @@ oct_status oct_function_inline(oct_draft *d, const oct_pb_function *fn)
 {
     oct_reader *r = d->s->r;
     oct_call call = {.outer = d->s->call, .fn = fn};
-    oct_scope body;
+    oct_names body;
     oct_map results;
     oct_status st;
 

@@ -50,14 +50,14 @@ typedef struct oct_external {
     oct_file *file;
 } oct_external;
 
-typedef struct oct_scope oct_scope;
+typedef struct oct_names oct_names;
 
 /* An attribute of a draft. A subgraph stays bytes until its node exists. */
 typedef struct oct_draft_attr {
     const char *name;
     oct_attr value;
     oct_span graph;   /* kind GRAPH: its bytes ... */
-    oct_scope *scope; /* ... and the scope its names are looked up in */
+    oct_names *scope; /* ... and the scope its names are looked up in */
 } oct_draft_attr;
 
 /* A function being inlined. */
@@ -69,9 +69,9 @@ typedef struct oct_call {
 } oct_call;
 
 /* Where names of values are looked up: a graph's, or a function body's (in the caller's graph). */
-struct oct_scope {
+struct oct_names {
     oct_reader *r;
-    oct_scope *outer; /* NULL: none visible */
+    oct_names *outer; /* NULL: none visible */
     oct_graph *g;
     const oct_opsets *opsets;
     const oct_call *call;   /* NULL: not in a function */
@@ -85,7 +85,7 @@ struct oct_scope {
 
 /* A node before it is made: what opset upgrades work on. */
 typedef struct oct_draft {
-    oct_scope *s;
+    oct_names *s;
     const char *name, *domain, *op, *doc;
     int64_t version; /* the opset whose meaning it has */
     oct_value **in;  /* NULL: not given */
@@ -114,23 +114,23 @@ oct_status oct_read_opsets(oct_reader *r, const oct_spans *list, oct_opsets *out
 
 /* --- read_graph.c --- */
 
-void oct_scope_init(oct_scope *s, oct_reader *r, oct_scope *outer, oct_graph *g);
-void oct_scope_fini(oct_scope *s);
+void oct_scope_init(oct_names *s, oct_reader *r, oct_names *outer, oct_graph *g);
+void oct_scope_fini(oct_names *s);
 
 /* The value a name stands for, here or in the scopes around; NULL: none. */
-oct_value *oct_scope_find(const oct_scope *s, const char *name);
+oct_value *oct_scope_find(const oct_names *s, const char *name);
 
 /* A new value under the file's name; fails if the scope has it already. */
-oct_status oct_scope_define(oct_scope *s, const char *name, oct_value **out);
-oct_status oct_scope_bind(oct_scope *s, const char *name, oct_value *v);
+oct_status oct_scope_define(oct_names *s, const char *name, oct_value **out);
+oct_status oct_scope_bind(oct_names *s, const char *name, oct_value *v);
 
 /* `outer` NULL: the model's own graph. */
-oct_status oct_read_graph(oct_reader *r, oct_scope *outer, oct_span bytes, oct_graph *g);
-oct_status oct_read_infos(oct_scope *s, const oct_spans *infos);
+oct_status oct_read_graph(oct_reader *r, oct_names *outer, oct_span bytes, oct_graph *g);
+oct_status oct_read_infos(oct_names *s, const oct_spans *infos);
 
 /* --- read_node.c --- */
 
-oct_status oct_read_nodes(oct_scope *s, const oct_spans *nodes);
+oct_status oct_read_nodes(oct_names *s, const oct_spans *nodes);
 oct_status oct_draft_fail(const oct_draft *d, oct_status status, const char *fmt, ...)
     OCT_PRINTF(3, 4);
 

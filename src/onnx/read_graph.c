@@ -4,9 +4,9 @@
 
 #include "onnx/read.h"
 
-void oct_scope_init(oct_scope *s, oct_reader *r, oct_scope *outer, oct_graph *g)
+void oct_scope_init(oct_names *s, oct_reader *r, oct_names *outer, oct_graph *g)
 {
-    *s = (oct_scope){.r = r, .outer = outer, .g = g, .opsets = &r->opsets};
+    *s = (oct_names){.r = r, .outer = outer, .g = g, .opsets = &r->opsets};
     s->unsorted = &s->is_unsorted;
     if (outer) {
         s->opsets = outer->opsets;
@@ -17,13 +17,13 @@ void oct_scope_init(oct_scope *s, oct_reader *r, oct_scope *outer, oct_graph *g)
     oct_map_init(&s->infos, r->ctx);
 }
 
-void oct_scope_fini(oct_scope *s)
+void oct_scope_fini(oct_names *s)
 {
     oct_map_fini(&s->names);
     oct_map_fini(&s->infos);
 }
 
-oct_value *oct_scope_find(const oct_scope *s, const char *name)
+oct_value *oct_scope_find(const oct_names *s, const char *name)
 {
     for (; s; s = s->outer) {
         oct_value *v = oct_map_get(&s->names, name);
@@ -35,7 +35,7 @@ oct_value *oct_scope_find(const oct_scope *s, const char *name)
     return NULL;
 }
 
-oct_status oct_scope_bind(oct_scope *s, const char *name, oct_value *v)
+oct_status oct_scope_bind(oct_names *s, const char *name, oct_value *v)
 {
     if (oct_map_get(&s->names, name))
         return oct_fail(s->r->ctx, OCT_ERR_FORMAT,
@@ -43,7 +43,7 @@ oct_status oct_scope_bind(oct_scope *s, const char *name, oct_value *v)
     return oct_map_put(&s->names, name, v);
 }
 
-oct_status oct_scope_define(oct_scope *s, const char *name, oct_value **out)
+oct_status oct_scope_define(oct_names *s, const char *name, oct_value **out)
 {
     oct_reader *r = s->r;
     const char *full = name;
@@ -65,7 +65,7 @@ oct_status oct_scope_define(oct_scope *s, const char *name, oct_value **out)
     return OCT_OK;
 }
 
-oct_status oct_read_infos(oct_scope *s, const oct_spans *infos)
+oct_status oct_read_infos(oct_names *s, const oct_spans *infos)
 {
     oct_reader *r = s->r;
 
@@ -81,7 +81,7 @@ oct_status oct_read_infos(oct_scope *s, const oct_spans *infos)
     return OCT_OK;
 }
 
-static oct_status define_constant(oct_scope *s, oct_span span, oct_span doc, oct_tensor *t)
+static oct_status define_constant(oct_names *s, oct_span span, oct_span doc, oct_tensor *t)
 {
     oct_value *v = NULL;
     const char *name;
@@ -100,7 +100,7 @@ static oct_status define_constant(oct_scope *s, oct_span span, oct_span doc, oct
     return OCT_OK;
 }
 
-static oct_status read_initializers(oct_scope *s, const oct_pb_graph *pb)
+static oct_status read_initializers(oct_names *s, const oct_pb_graph *pb)
 {
     oct_reader *r = s->r;
 
@@ -127,7 +127,7 @@ static oct_status read_initializers(oct_scope *s, const oct_pb_graph *pb)
 }
 
 /* Files before IR version 4 list every initialiser as an input too: those are constants. */
-static oct_status read_inputs(oct_scope *s, const oct_spans *inputs)
+static oct_status read_inputs(oct_names *s, const oct_spans *inputs)
 {
     oct_reader *r = s->r;
 
@@ -153,7 +153,7 @@ static oct_status read_inputs(oct_scope *s, const oct_spans *inputs)
 }
 
 /* A body may give out a value of a graph around it: a copy of its own keeps bodies simple. */
-static oct_status copy_into(oct_scope *s, oct_value *from, oct_value **out)
+static oct_status copy_into(oct_names *s, oct_value *from, oct_value **out)
 {
     oct_draft d = {.s = s, .domain = "", .op = "Identity", .version = OCT_OPSET_INTERNAL};
     const char *base = oct_arena_printf(s->r->wire.arena, "%s_copy", from->name);
@@ -171,7 +171,7 @@ static oct_status copy_into(oct_scope *s, oct_value *from, oct_value **out)
     return OCT_OK;
 }
 
-static oct_status read_outputs(oct_scope *s, const oct_spans *outputs)
+static oct_status read_outputs(oct_names *s, const oct_spans *outputs)
 {
     oct_reader *r = s->r;
 
@@ -196,10 +196,10 @@ static oct_status read_outputs(oct_scope *s, const oct_spans *outputs)
     return OCT_OK;
 }
 
-oct_status oct_read_graph(oct_reader *r, oct_scope *outer, oct_span bytes, oct_graph *g)
+oct_status oct_read_graph(oct_reader *r, oct_names *outer, oct_span bytes, oct_graph *g)
 {
     oct_pb_graph pb;
-    oct_scope s;
+    oct_names s;
     oct_status st;
 
     if (r->depth >= OCT_ONNX_MAX_DEPTH)

@@ -40,7 +40,7 @@ typedef struct entry {
     bool is_constant;
 } entry;
 
-static oct_status define_output(oct_scope *s, const char *name, oct_value **out)
+static oct_status define_output(oct_names *s, const char *name, oct_value **out)
 {
     oct_value *v = s->results ? oct_map_get(s->results, name) : NULL;
 
@@ -49,7 +49,7 @@ static oct_status define_output(oct_scope *s, const char *name, oct_value **out)
     return oct_scope_bind(s, name, v);
 }
 
-static oct_status make_up_name(oct_scope *s, const entry *e, size_t index, const char **out)
+static oct_status make_up_name(oct_names *s, const entry *e, size_t index, const char **out)
 {
     oct_reader *r = s->r;
     const oct_value *first = NULL;
@@ -72,7 +72,7 @@ static bool is_standard(oct_span domain)
     return !domain.size || oct_span_is(domain, "ai.onnx");
 }
 
-static oct_status read_constant(oct_scope *s, const entry *e, oct_value *v)
+static oct_status read_constant(oct_names *s, const entry *e, oct_value *v)
 {
     oct_draft d = {.s = s, .op = "Constant", .domain = "", .name = e->name ? e->name : v->name};
     oct_tensor *t = NULL;
@@ -85,7 +85,7 @@ static oct_status read_constant(oct_scope *s, const entry *e, oct_value *v)
 }
 
 /* Pass 1: decodes a node and names what it makes. Constants are done with here. */
-static oct_status enter_node(oct_scope *s, oct_span bytes, entry *e)
+static oct_status enter_node(oct_names *s, oct_span bytes, entry *e)
 {
     oct_reader *r = s->r;
     const oct_pb_function *fn;
@@ -149,7 +149,7 @@ static oct_status find_version(oct_draft *d)
 }
 
 /* Pass 2: drafts a node, brings it to the internal opset, makes it. */
-static oct_status read_node(oct_scope *s, const entry *e)
+static oct_status read_node(oct_names *s, const entry *e)
 {
     oct_reader *r = s->r;
     const oct_pb_node *pb = &e->pb;
@@ -182,7 +182,7 @@ static oct_status read_node(oct_scope *s, const entry *e)
     return oct_draft_finish(&d);
 }
 
-oct_status oct_read_nodes(oct_scope *s, const oct_spans *nodes)
+oct_status oct_read_nodes(oct_names *s, const oct_spans *nodes)
 {
     entry *e = oct_arena_array(s->r->wire.arena, OCT_MAX(nodes->n, 1), sizeof(*e));
 

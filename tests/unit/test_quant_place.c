@@ -153,7 +153,9 @@ static void tensors_at_depthwise_have_scales_for_channels(void **state)
     assert_int_equal(at(&p, x)->spec.axis, OCT_QSPEC_PER_TENSOR);
     assert_int_equal(at(&p, a)->spec.axis, 1);
     assert_int_equal(at(&p, b)->spec.axis, 1);
-    assert_int_equal(at(&p, d)->spec.axis, OCT_QSPEC_PER_TENSOR);
+    assert_true(at(&p, a)->channel_share == 1.0f && at(&p, b)->channel_share == 1.0f);
+    assert_int_equal(at(&p, d)->spec.axis, 1); /* a dense one reads it: half-way */
+    assert_true(at(&p, d)->channel_share == 0.5f);
     arena = oct_arena_new(p.f->ctx);
     assert_ok(p.f->ctx, oct_place_origins(p.m, d->producer, 0, arena, &n, &o));
     assert_int_equal(n, 6);

@@ -45,7 +45,7 @@ oct_status oct_tail_find(const oct_graph *g, const char *setting, oct_arena *a, 
 
 /* by node id: why the user wants it in float, or NULL. */
 oct_status oct_scope_reasons(const oct_graph *g, const oct_quantize_options *o, oct_arena *a,
-                          const char **reason);
+                             const char **reason);
 
 /* "; did you mean 'a', 'b' or 'c'?": the nodes and values nearest to a name, or "". */
 #define OCT_NEAR_SIZE 512

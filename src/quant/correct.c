@@ -35,11 +35,13 @@ static oct_status measured(oct_graph *g, const oct_dataset *images, const oct_qu
     return st;
 }
 
-oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o)
+oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
+                             bool *changed)
 {
     double alpha;
 
     OCT_TRY(find_alpha(g->ctx, o, &alpha));
+    *changed = o->equalize || alpha > 0 || o->align_channels;
     if (o->equalize) OCT_TRY(oct_equalize(g, NULL));
     if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, true));
     if (o->align_channels) OCT_TRY(measured(g, images, o, alpha, false));

@@ -34,9 +34,9 @@ oct_status oct_smooth(oct_graph *g, const oct_graph *bound, oct_feed *f, double 
                       int32_t *n_products);
 oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs);
 
-/* correct.c: those of the three that the options ask for. */
-oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images,
-                             const oct_quantize_options *o);
+/* correct.c: those of the three that the options ask for. *changed: at least one was. */
+oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
+                             bool *changed);
 
 /* correct_full.c: shifts of all layers with quantized weights but the last ones. `bound` is the
  * graph of the map. */

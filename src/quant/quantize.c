@@ -27,6 +27,7 @@ struct oct_quantized {
     oct_quantize_options o;
     oct_target target; /* the row, with the preset's changes */
     oct_graph *g;      /* normalised float network */
+    bool is_corrected; /* its weights are not those of the file any more */
     oct_graph *bound;  /* the same with the shapes of the data */
     oct_qmap *m;
     oct_graph *qdq;
@@ -224,7 +225,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
 
     OCT_TRY(choose_target(q));
     OCT_TRY(normalise(q, g));
-    OCT_TRY(oct_correct_graph(q->g, images, &q->o));
+    OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->is_corrected));
     OCT_TRY(oct_feed_new(q->g, images, &q->o, &q->bound, &f));
     st = oct_place(q->bound, &q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);
@@ -299,6 +300,11 @@ oct_status oct_quantized_save(const oct_quantized *q, const char *path)
 
 oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
+    if (q->is_corrected)
+        return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
+                        "%s: a qmap goes with the float file's own weights, but equalizing, "
+                        "smoothing or aligning changed them; save the quantized file alone",
+                        path);
     return oct_qmap_save(q->m, path);
 }
 

@@ -63,9 +63,11 @@ static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *sc
                                const oct_node **mul)
 {
     const oct_node *n = v->producer;
+    const oct_group *own = n ? f->group_of[n->id] : NULL;
 
     if (!n || n->op != &oct_op_mul || !oct_fuser_only_user(f, v) || f->p->is_dynamic[n->id])
         return v;
+    if (f->taken[n->id] || (own && own->anchor != n)) return v; /* its operand is stored nowhere */
     for (int i = 0; i < 2; i++) {
         const oct_tensor *t = oct_node_const(n, i);
         const oct_value *x = n->in[1 - i];
@@ -187,8 +189,10 @@ static bool find_fake(const oct_fuser *f, const oct_node *n, oct_group *g)
 
 static oct_status commit(oct_fuser *f, oct_group *g)
 {
-    for (int i = 0; i < g->n_inner; i++)
+    for (int i = 0; i < g->n_inner; i++) {
         f->taken[g->inner[i]->id] = 1;
+        f->group_of[g->inner[i]->id] = NULL; /* a factor that came first had a step of its own */
+    }
     f->group_of[g->last->id] = g;
     return OCT_OK;
 }

@@ -302,9 +302,8 @@ oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
     if (q->is_corrected)
         return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
-                        "%s: a qmap goes with the float file's own weights, but equalizing, "
-                        "smoothing or aligning changed them; save the quantized file alone",
-                        path);
+                        "a qmap goes with the float file's own weights, but equalizing, "
+                        "smoothing or aligning changed them; save the quantized file alone");
     return oct_qmap_save(q->m, path);
 }
 

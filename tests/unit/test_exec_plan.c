@@ -306,6 +306,37 @@ static void outputs_that_are_inputs_or_constants(void **state)
     oct_plan_free(p);
 }
 
+/* y = conv(x) + 0.5 * x, with the product in front of the convolution: one step does it all. */
+static void a_scaled_residual_has_no_step_of_its_own(void **state)
+{
+    fixture *f = *state;
+    const conv_case c = {4, 4, 3, 1, 1, 1, 1};
+    oct_rng rng = {3};
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 6, 6});
+    oct_value *half = emit(f, &oct_op_mul, x, input(f, 1, (float[]){0.5f}));
+    oct_value *y = emit(f, &oct_op_add, conv(f, &rng, x, &c), half);
+    oct_plan_options o;
+    oct_tensor *fast = NULL, *plain = NULL;
+    oct_plan *p = NULL;
+
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
+        oct_step_info info = {.struct_size = sizeof(info)};
+
+        oct_plan_step(p, i, &info);
+        assert_string_not_equal(info.op, "Mul");
+    }
+    oct_plan_free(p);
+    oct_plan_options_init(&o);
+    run_graph(f, &o, &fast);
+    o.plain = 1;
+    run_graph(f, &o, &plain);
+    assert_same("scaled residual", fast, plain, 1e-5);
+    oct_tensor_unref(fast);
+    oct_tensor_unref(plain);
+}
+
 static void wrong_inputs_are_told(void **state)
 {
     fixture *f = *state;
@@ -351,6 +382,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hooks_see_what_they_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(shapes_known_only_at_run_time, setup, teardown),
         cmocka_unit_test_setup_teardown(outputs_that_are_inputs_or_constants, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_scaled_residual_has_no_step_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_inputs_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(unknown_operators_are_named, setup, teardown),
     };

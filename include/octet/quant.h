@@ -65,7 +65,7 @@ typedef struct oct_quantize_options {
     int32_t int8_io;                  /**< 1: integer inputs and outputs (default 0) */
     const oct_preprocess *preprocess; /**< NULL: the family's */
     const char *family;               /**< NULL: auto */
-    uint64_t seed;                    /**< stored in the output */
+    uint64_t seed;                    /**< for what is random (nothing is so far); reported */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);

@@ -13,8 +13,6 @@
 #include "exec/run.h"
 #include "exec/simd/simd.h"
 
-enum { MAX_WORKERS = 8 };
-
 oct_status oct_calibration_new(const oct_graph *g, oct_calibration **out)
 {
     oct_calibration *c = oct_calloc(g->ctx, 1, sizeof(*c));
@@ -100,7 +98,7 @@ typedef struct pass {
         oct_watch *watch; /* of this worker; the calibration's own for worker 0 */
         double *scratch;  /* sums of one picture */
         int64_t hook_ns;
-    } seers[MAX_WORKERS];
+    } seers[OCT_FEED_MAX_WORKERS];
     int32_t n_seers;
     int64_t max_channels;
 } pass;
@@ -122,8 +120,14 @@ static void add_planes(const oct_sight *s, double *sum)
     }
 }
 
-/* Means are rounded to multiples of 2^-20: sums of those are exact in double. */
-static void see_means(struct seer *k, oct_watch *w, const oct_sight *s)
+/* A part of a sum, rounded to a multiple of `grid`: sums of those are exact in double. */
+static double on_grid(double sum, int64_t n, double grid)
+{
+    return rint(sum / (double)OCT_MAX(n, (int64_t)1) / grid) * grid;
+}
+
+/* A picture's means, shared out among the `batch` pictures of an item. */
+static void see_means(struct seer *k, oct_watch *w, const oct_sight *s, int64_t batch)
 {
     memset(k->scratch, 0, (size_t)w->channels * sizeof(double));
     if (s->planar)
@@ -131,8 +135,7 @@ static void see_means(struct seer *k, oct_watch *w, const oct_sight *s)
     else
         oct_simd_get()->look->sum(k->scratch, s->data, s->pixels, s->pitch, s->channels);
     for (int64_t c = 0; c < w->channels; c++)
-        w->sum[c] +=
-            rint(k->scratch[c] / (double)OCT_MAX(s->pixels, (int64_t)1) * 0x1p20) * 0x1p-20;
+        w->sum[c] += on_grid(k->scratch[c], s->pixels * batch, 0x1p-20);
 }
 
 static void add_squares(const oct_sight *s, double *sum)
@@ -150,13 +153,12 @@ static void add_squares(const oct_sight *s, double *sum)
 }
 
 /* As the means, but finer: deviations of a thousandth count. */
-static void see_squares(struct seer *k, oct_watch *w, const oct_sight *s)
+static void see_squares(struct seer *k, oct_watch *w, const oct_sight *s, int64_t batch)
 {
     memset(k->scratch, 0, (size_t)w->channels * sizeof(double));
     add_squares(s, k->scratch);
     for (int64_t c = 0; c < w->channels; c++)
-        w->square[c] +=
-            rint(k->scratch[c] / (double)OCT_MAX(s->pixels, (int64_t)1) * 0x1p24) * 0x1p-24;
+        w->square[c] += on_grid(k->scratch[c], s->pixels * batch, 0x1p-24);
 }
 
 static void see(struct seer *k, oct_watch *w, const oct_seen *seen)
@@ -173,8 +175,8 @@ static void see(struct seer *k, oct_watch *w, const oct_seen *seen)
 
     for (int64_t i = 0; i < batch; i++) {
         if (w->range) oct_observer_see(w->range, &s);
-        if (w->sum && i == 0) see_means(k, w, &s);
-        if (w->square && i == 0) see_squares(k, w, &s);
+        if (w->sum) see_means(k, w, &s, batch);
+        if (w->square) see_squares(k, w, &s, batch);
         s.data += pixels * s.pitch;
     }
 }

@@ -19,7 +19,6 @@
 #include "quant/solve.h"
 
 enum {
-    MAX_WORKERS = 8,
     MOST_IMAGES = 32,
     LEAST_IMAGES = 4, /* two for each half */
     MOST_PIXELS = 256,
@@ -37,8 +36,8 @@ typedef struct layer {
     int64_t channels, places, pixels; /* of a picture: how many, and how many are looked at */
     bool channels_last;               /* products: along the last axis */
     oct_act act;                      /* behind it */
-    float *exact, *now;          /* [channel][picture][pixel]; layers of other levels share now */
-    float *picture[MAX_WORKERS]; /* [channel][pixel]: what a worker is at */
+    float *exact, *now; /* [channel][picture][pixel]; layers of other levels share now */
+    float *picture[OCT_FEED_MAX_WORKERS]; /* [channel][pixel]: what a worker is at */
 } layer;
 
 typedef struct work {
@@ -55,7 +54,7 @@ typedef struct work {
     struct seer {
         struct work *w;
         int32_t number;
-    } seers[MAX_WORKERS];
+    } seers[OCT_FEED_MAX_WORKERS];
     const layer **level; /* those that are compared now, as the outputs of the plan */
     int32_t n_level;
 } work;
@@ -298,7 +297,7 @@ static oct_status look(work *w, const oct_graph *g, oct_feed *f, bool exact)
     oct_plan_options_init(&o);
     o.simulate = !exact;
     oct_feed_workers(f, w->ctx, &job.n_workers, &o.n_threads);
-    job.n_workers = OCT_MIN(job.n_workers, (int32_t)MAX_WORKERS);
+    job.n_workers = OCT_MIN(job.n_workers, (int32_t)OCT_FEED_MAX_WORKERS);
     st = exact ? oct_plan_new_watching(g, &o, w->wanted, &plan) : oct_plan_new(g, &o, &plan);
     if (!st) st = oct_feed_each(f, plan, &job);
     oct_plan_free(plan);
@@ -367,7 +366,7 @@ static oct_status run(work *w, oct_feed *f)
     w->images = oct_feed_size(f);
     if (w->n == 0 || w->images < LEAST_IMAGES) return OCT_OK;
     oct_feed_workers(f, w->ctx, &n_workers, &n_threads);
-    OCT_TRY(allocate(w, OCT_MIN(n_workers, (int32_t)MAX_WORKERS)));
+    OCT_TRY(allocate(w, OCT_MIN(n_workers, (int32_t)OCT_FEED_MAX_WORKERS)));
     OCT_TRY(look(w, w->bound, f, true));
     for (int32_t level = 1; level <= w->n_levels; level++) {
         OCT_TRY(correct_level(w, f, level));

@@ -103,12 +103,6 @@ oct_status oct_decide_observer(const oct_qmap *m, int32_t point, oct_observer_op
 
 /* --- what to watch --- */
 
-static bool is_depthwise(const oct_node *n)
-{
-    return oct_node_is(n, &oct_op_conv) && n->in[1]->type.rank >= 3 && n->in[1]->type.dim[1] == 1 &&
-           oct_node_attr(n, "group")->i > 1;
-}
-
 /* The node whose integers depend on this point, if it is the one behind the node itself. */
 static const oct_node *anchor_of(const oct_qmap *m, int32_t point)
 {
@@ -268,7 +262,7 @@ static bool is_slow(const oct_node *n)
 
 static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
 {
-    const double limit = is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;
+    const double limit = oct_node_is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;
     const follower f = follower_of(n->out[0]);
     const int32_t behind = m->of_value[n->out[0]->id];
     double before = 0, after = 0;

@@ -9,8 +9,6 @@
 #include "base/mem.h"
 #include "detect/detector.h"
 
-enum { MAX_WORKERS = 8 }; /* each has its own activations and statistics */
-
 struct oct_feed {
     oct_ctx *ctx;
     const oct_dataset *d;
@@ -259,9 +257,9 @@ static oct_status run_crew(crew *c, worker *workers, int32_t n)
 
 oct_status oct_feed_each(oct_feed *f, const oct_plan *plan, const oct_feed_job *job)
 {
-    const int32_t n = OCT_MAX(1, OCT_MIN(job->n_workers, (int32_t)MAX_WORKERS));
+    const int32_t n = OCT_MAX(1, OCT_MIN(job->n_workers, (int32_t)OCT_FEED_MAX_WORKERS));
     crew c = {.f = f, .job = job};
-    worker workers[MAX_WORKERS] = {{0}};
+    worker workers[OCT_FEED_MAX_WORKERS] = {{0}};
     oct_status st = OCT_OK;
 
     (void)pthread_mutex_init(&c.lock, NULL);
@@ -282,7 +280,7 @@ oct_status oct_feed_each(oct_feed *f, const oct_plan *plan, const oct_feed_job *
 void oct_feed_workers(const oct_feed *f, oct_ctx *ctx, int32_t *n_workers, int32_t *n_threads)
 {
     const int32_t all = oct_ctx_threads(ctx);
-    int32_t n = (int32_t)OCT_MIN((int64_t)OCT_MIN(all, (int32_t)MAX_WORKERS), f->limit);
+    int32_t n = (int32_t)OCT_MIN((int64_t)OCT_MIN(all, (int32_t)OCT_FEED_MAX_WORKERS), f->limit);
 
     while (n > 1 && all % n)
         n--;

@@ -9,6 +9,8 @@
 
 typedef struct oct_feed oct_feed;
 
+enum { OCT_FEED_MAX_WORKERS = 8 }; /* each has its own activations and statistics */
+
 /*
  * `*bound` is the network with the shapes it will be fed with: what runs must be made for. A
  * picture is brought in as the options say, or as the network's family wants it.

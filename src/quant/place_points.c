@@ -142,7 +142,7 @@ static oct_status add_sources(oct_placer *p, sharing *s)
 
 /* --- scales for each channel --- */
 
-static bool is_depthwise(const oct_node *n)
+bool oct_node_is_depthwise(const oct_node *n)
 {
     const oct_type *x, *w;
 
@@ -180,7 +180,8 @@ static void mark_sources(const oct_placer *p, const oct_value *v)
 static void except_dense(oct_placer *p, uint8_t *dense)
 {
     for (const oct_node *n = p->g->first; n; n = n->next)
-        if (n->op->flow == OCT_FLOW_SOURCE && !is_depthwise(n) && oct_placer_reads(p, n, 0))
+        if (n->op->flow == OCT_FLOW_SOURCE && !oct_node_is_depthwise(n) &&
+            oct_placer_reads(p, n, 0))
             mark_sources(p, n->in[0]);
     memcpy(dense, p->mark, (size_t)p->g->root->n_value_ids);
     memset(p->mark, 0, (size_t)p->g->root->n_value_ids);
@@ -214,7 +215,7 @@ static oct_status split_channels(oct_placer *p, sharing *s)
     if (!except) return OCT_ERR_MEMORY;
     if (p->t->flags & OCT_TARGET_DEPTHWISE_ALONE) except_dense(p, except);
     for (const oct_node *n = p->g->first; n; n = n->next)
-        if (is_depthwise(n) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
+        if (oct_node_is_depthwise(n) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
     split_marked(p, s, except, 1.0f);
     if (!(p->t->flags & OCT_TARGET_CHANNELS_AT_DENSE)) return OCT_OK;
     memset(p->mark, 0, n_ids);

@@ -17,8 +17,6 @@
 #include "quant/correct.h"
 #include "quant/solve.h"
 
-enum { MAX_WORKERS = 8 };
-
 #define MOST_FACTOR 1e2
 #define LEAST_PART  0.1 /* no factor is below that of this part of the channels */
 
@@ -26,7 +24,7 @@ enum { MAX_WORKERS = 8 };
 typedef struct smoothed {
     oct_value *x;
     int64_t channels;
-    float *most[MAX_WORKERS]; /* of each channel: the largest magnitude */
+    float *most[OCT_FEED_MAX_WORKERS]; /* of each channel: the largest magnitude */
     double *factor;
 } smoothed;
 
@@ -41,7 +39,7 @@ typedef struct work {
     struct seer {
         struct work *w;
         int32_t number;
-    } seers[MAX_WORKERS];
+    } seers[OCT_FEED_MAX_WORKERS];
 } work;
 
 /* --- which --- */
@@ -83,7 +81,7 @@ static oct_status find(work *w)
         *s = (smoothed){.x = x, .channels = n};
         s->factor = oct_arena_array(w->arena, (size_t)n, sizeof(double));
         if (!s->factor) return OCT_ERR_MEMORY;
-        for (int k = 0; k < MAX_WORKERS; k++)
+        for (int k = 0; k < OCT_FEED_MAX_WORKERS; k++)
             if (!(s->most[k] = oct_arena_array(w->arena, (size_t)n, sizeof(float))))
                 return OCT_ERR_MEMORY;
         w->wanted[i] = 1;
@@ -167,7 +165,7 @@ static oct_status measure(work *w, oct_feed *f)
     OCT_TRY(oct_feed_rewind(f, 0));
     oct_plan_options_init(&o);
     oct_feed_workers(f, w->g->ctx, &job.n_workers, &o.n_threads);
-    job.n_workers = OCT_MIN(job.n_workers, (int32_t)MAX_WORKERS);
+    job.n_workers = OCT_MIN(job.n_workers, (int32_t)OCT_FEED_MAX_WORKERS);
     st = oct_plan_new_watching(w->bound, &o, w->wanted, &plan);
     if (!st) st = oct_feed_each(f, plan, &job);
     oct_plan_free(plan);
@@ -175,7 +173,7 @@ static oct_status measure(work *w, oct_feed *f)
         for (int64_t c = 0; c < w->item[i].channels; c++) {
             float *most = &w->item[i].most[0][c];
 
-            for (int k = 1; k < MAX_WORKERS; k++)
+            for (int k = 1; k < OCT_FEED_MAX_WORKERS; k++)
                 if (!(w->item[i].most[k][c] <= *most)) *most = w->item[i].most[k][c];
             if (!isfinite(*most))
                 return oct_fail(w->g->ctx, OCT_ERR_FORMAT, "value '%s' is not finite",

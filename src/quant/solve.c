@@ -114,10 +114,7 @@ static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration 
 
         if (i == root || !is_seen(p) || oct_qmap_root(m, i) != &m->points[root]) continue;
         other = oct_calibration_of(c, p->value);
-        if (other && other != w && other->range && other->channels == w->channels)
-            st = oct_observer_merge(all, other->range);
-        else if (other && other != w && other->range && !w->range->options.per_channel)
-            st = oct_observer_merge(all, other->range);
+        if (other && other != w && other->range) st = oct_observer_merge(all, other->range);
     }
     if (st) {
         oct_observer_free(all);

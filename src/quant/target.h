@@ -28,7 +28,6 @@ enum {
     OCT_TARGET_MAY_PREACT = 1u << 6, /* a convolution is integer only if a point follows at once:
                                         decide by error where one in front of SiLU is harmless */
     OCT_TARGET_CONST_OPERANDS = 1u << 7, /* constants of Add, Mul.. are quantized as well */
-    OCT_TARGET_POW2_LIMITS = 1u << 8,    /* shift limits of NPUs are enforced (peers' rules) */
     OCT_TARGET_DEPTHWISE_ALONE = 1u
                                  << 9,  /* channels at depthwise only if no dense layer reads too */
     OCT_TARGET_SOFTMAX_LAST = 1u << 11, /* Softmax is slow along any axis but the last */

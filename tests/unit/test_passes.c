@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds every pass of the table to its promise on graphs built here, and each to what it is for. */
+/*
+ * Holds every pass of the table to its promise on graphs built here, and each to what it is for.
+ * Over 700 lines: one table, a graph for each pass, and the loop that holds all of them to it.
+ */
 #include "tests/test.h"
 
 #include "base/rng.h"

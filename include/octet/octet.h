@@ -5,6 +5,7 @@
 #ifndef OCTET_OCTET_H
 #define OCTET_OCTET_H
 
+#include <octet/analyze.h>
 #include <octet/ctx.h>
 #include <octet/data.h>
 #include <octet/detect.h>
@@ -13,6 +14,7 @@
 #include <octet/plan.h>
 #include <octet/quant.h>
 #include <octet/recipe.h>
+#include <octet/report.h>
 #include <octet/synth.h>
 #include <octet/tensor.h>
 #include <octet/version.h>

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * The report on a quantized network: one HTML file that needs nothing beside it.
+ */
+#ifndef OCTET_REPORT_H
+#define OCTET_REPORT_H
+
+#include <octet/analyze.h>
+#include <octet/eval.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Time of one layer in both networks. */
+typedef struct oct_report_time {
+    const char *layer;
+    double float_ms, int8_ms; /**< < 0: the layer is not in that network */
+} oct_report_time;
+
+/** A picture with what both networks found; JPEG or PNG files in memory. */
+typedef struct oct_report_picture {
+    const char *name;
+    const void *float_data, *int8_data;
+    size_t float_size, int8_size;
+} oct_report_picture;
+
+/** All that a report shows. Parts that are NULL, or < 0, are left out of it. */
+typedef struct oct_report {
+    size_t struct_size;     /**< set by oct_report_init() */
+    const char *title;      /**< "yolov8n" */
+    const char *float_path; /**< as the user wrote it */
+    const char *int8_path;
+    int64_t float_bytes, int8_bytes; /**< sizes of the files */
+    double float_ms, int8_ms;        /**< median time of one picture */
+    int32_t threads;                 /**< while measuring */
+    const oct_eval_result *float_accuracy, *int8_accuracy;
+    int32_t is_classifier;    /**< which half of these counts */
+    const char *accuracy_set; /**< "320 pictures of val2017" */
+    const oct_graph *graph;   /**< the quantized network, to draw */
+    const oct_analysis *analysis;
+    const oct_quantize_summary *summary;
+    const oct_report_time *times;
+    int32_t n_times;
+    const oct_report_picture *pictures;
+    int32_t n_pictures;
+    const char *recipe;   /**< YAML that makes it again */
+    const char *command;  /**< the command line */
+    const char *machine;  /**< CPU and instruction sets, in words */
+    const char *versions; /**< octet's and its libraries' */
+} oct_report;
+
+OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);
+
+static inline void oct_report_init(oct_report *r)
+{
+    oct_report_init_sized(r, sizeof(*r));
+}
+
+/** Writes DIR/index.html (the folder is made), to a temporary name that is renamed when whole. */
+OCT_API oct_status oct_report_write(oct_ctx *ctx, const oct_report *r, const char *dir);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -18,7 +18,7 @@
 #ifndef OCT_QUANT_CORRECT_H
 #define OCT_QUANT_CORRECT_H
 
-#include "exec/act.h"
+#include "quant/behind.h"
 #include "quant/feed.h"
 #include "quant/place.h"
 
@@ -44,10 +44,10 @@ oct_status oct_correct_bias_full(oct_qmap *m, const oct_graph *bound, oct_feed *
 
 /*
  * correct_shift.c: what to add to a channel that has the values now[] and should have exact[], so
- * that act() of it is nearest; 0 if that is not true of the first `half` and the others, both.
- * scratch: n of them.
+ * that the function behind it is nearest; 0 if that is not true of the first `half` and the others,
+ * both. scratch: n of them.
  */
-float oct_best_shift(const oct_act *act, const float *exact, const float *now, int64_t n,
+float oct_best_shift(const oct_behind *b, const float *exact, const float *now, int64_t n,
                      int64_t half, float *scratch);
 
 #endif

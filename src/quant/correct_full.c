@@ -35,7 +35,7 @@ typedef struct layer {
     int32_t level;                    /* layers in front of it, on the longest way, and itself */
     int64_t channels, places, pixels; /* of a picture: how many, and how many are looked at */
     bool channels_last;               /* products: along the last axis */
-    oct_act act;                      /* behind it */
+    oct_behind behind;
     float *exact, *now; /* [channel][picture][pixel]; layers of other levels share now */
     float *picture[OCT_FEED_MAX_WORKERS]; /* [channel][pixel]: what a worker is at */
 } layer;
@@ -60,26 +60,6 @@ typedef struct work {
 } work;
 
 /* --- which layers --- */
-
-/* The function of one number that stands behind a value. */
-static oct_act act_behind(const oct_value *v)
-{
-    const oct_node *u = oct_sole_user(v), *gate;
-    oct_act act = {.kind = OCT_ACT_NONE};
-
-    if (u && u->in[0] == v && oct_act_of(u, &act)) return act;
-    act = (oct_act){.kind = OCT_ACT_NONE};
-    if (v->n_users != 2 || v->is_output) return act;
-    for (int i = 0; i < 2; i++) {
-        gate = v->users[i];
-        u = v->users[1 - i];
-        if (!oct_node_is(u, &oct_op_mul) || gate->n_out < 1 || oct_sole_user(gate->out[0]) != u)
-            continue;
-        if (oct_node_is(gate, &oct_op_sigmoid)) return (oct_act){.kind = OCT_ACT_SWISH, .a = 1};
-        if (oct_node_is(gate, &oct_op_hard_sigmoid)) return (oct_act){.kind = OCT_ACT_HARD_SWISH};
-    }
-    return act;
-}
 
 static bool is_candidate(const oct_qmap *m, const oct_node *n)
 {
@@ -111,7 +91,7 @@ static oct_status add_layer(work *w, const oct_node *n, int32_t level)
 
     *l = (layer){.node = n, .name = n->out[0]->name, .level = level, .channels = shifts};
     l->channels_last = oct_node_is(n, &oct_op_gemm) || oct_node_is(n, &oct_op_mat_mul);
-    l->act = act_behind(n->out[0]);
+    l->behind = oct_behind_of(n->out[0]);
     if (t->rank < 2 || t->dim[l->channels_last ? t->rank - 1 : 1] != shifts) return OCT_OK;
     l->places = l->channels_last ? oct_type_len(t) / shifts : oct_type_span(t, 2, t->rank);
     if (l->places < 1) return OCT_OK;
@@ -314,7 +294,8 @@ static oct_status correct(work *w, const layer *l)
 
     if (!shift) return OCT_ERR_MEMORY;
     for (int64_t c = 0; c < l->channels; c++)
-        shift[c] = oct_best_shift(&l->act, l->exact + c * n, l->now + c * n, n, half, w->scratch);
+        shift[c] =
+            oct_best_shift(&l->behind, l->exact + c * n, l->now + c * n, n, half, w->scratch);
     st = oct_qmap_shift(w->m, l->node, shift, l->channels);
     oct_free(w->ctx, shift);
     return st;

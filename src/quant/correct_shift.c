@@ -15,7 +15,6 @@
 
 #define OUTLIER      4.0    /* standard deviations from the median */
 #define DEVIATION    1.4826 /* of a normal distribution whose median absolute deviation is 1 */
-#define SLOPE_STEP   0.01f  /* activations are smooth, or have corners that few values are at */
 #define LEAST_WEIGHT 0.05   /* below, a value has no say in what an outlier is */
 
 enum { LEAST_SAMPLES = 8 };
@@ -33,29 +32,22 @@ static double median(float *x, int64_t n)
     return (double)x[n / 2];
 }
 
-static double slope(const oct_act *act, float x)
-{
-    if (act->kind == OCT_ACT_NONE) return 1;
-    return (double)(oct_act_apply(act, x + SLOPE_STEP) - oct_act_apply(act, x - SLOPE_STEP)) /
-           (2 * (double)SLOPE_STEP);
-}
-
 /* How much of an error at x passes. */
-static double weight(const oct_act *act, float x)
+static double weight(const oct_behind *b, float x)
 {
-    const double s = slope(act, x);
+    const double s = oct_behind_slope(b, (double)x);
 
     return s * s;
 }
 
 /* Where errors of the values that pass lie. False: too few do. */
-static bool find_middle(const oct_act *act, const float *exact, const float *now, int64_t n,
+static bool find_middle(const oct_behind *b, const float *exact, const float *now, int64_t n,
                         float *scratch, double *middle, double *reach)
 {
     int64_t k = 0;
 
     for (int64_t i = 0; i < n; i++)
-        if (weight(act, exact[i]) > LEAST_WEIGHT) scratch[k++] = exact[i] - now[i];
+        if (weight(b, exact[i]) > LEAST_WEIGHT) scratch[k++] = exact[i] - now[i];
     if (k < LEAST_SAMPLES) return false;
     *middle = median(scratch, k);
     for (int64_t i = 0; i < k; i++)
@@ -65,14 +57,14 @@ static bool find_middle(const oct_act *act, const float *exact, const float *now
 }
 
 /* The mean error, weighted; outliers count as much as the largest that is none. */
-static double weighted(const oct_act *act, const float *exact, const float *now, int64_t n,
+static double weighted(const oct_behind *b, const float *exact, const float *now, int64_t n,
                        float *scratch)
 {
     double middle, reach, sum = 0, weights = 0;
 
-    if (!find_middle(act, exact, now, n, scratch, &middle, &reach)) return 0;
+    if (!find_middle(b, exact, now, n, scratch, &middle, &reach)) return 0;
     for (int64_t i = 0; i < n; i++) {
-        const double w = weight(act, exact[i]), e = (double)exact[i] - (double)now[i];
+        const double w = weight(b, exact[i]), e = (double)exact[i] - (double)now[i];
 
         sum += w * OCT_MIN(OCT_MAX(e, middle - reach), middle + reach);
         weights += w;
@@ -81,25 +73,26 @@ static double weighted(const oct_act *act, const float *exact, const float *now,
 }
 
 /* Does it make the squared error behind the activation smaller? */
-static bool helps(const oct_act *act, const float *exact, const float *now, int64_t n, double shift)
+static bool helps(const oct_behind *b, const float *exact, const float *now, int64_t n,
+                  double shift)
 {
     double gain = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        const double want = (double)oct_act_apply(act, exact[i]);
-        const double before = want - (double)oct_act_apply(act, now[i]);
-        const double after = want - (double)oct_act_apply(act, (float)((double)now[i] + shift));
+        const double want = oct_behind_apply(b, (double)exact[i]);
+        const double before = want - oct_behind_apply(b, (double)now[i]);
+        const double after = want - oct_behind_apply(b, (double)now[i] + shift);
 
         gain += before * before - after * after;
     }
     return gain > 0;
 }
 
-float oct_best_shift(const oct_act *act, const float *exact, const float *now, int64_t n,
+float oct_best_shift(const oct_behind *b, const float *exact, const float *now, int64_t n,
                      int64_t half, float *scratch)
 {
-    const double s = n > 0 ? weighted(act, exact, now, n, scratch) : 0;
+    const double s = n > 0 ? weighted(b, exact, now, n, scratch) : 0;
 
-    if (!isfinite(s) || s == 0 || !helps(act, exact, now, half, s)) return 0;
-    return helps(act, exact + half, now + half, n - half, s) ? (float)s : 0;
+    if (!isfinite(s) || s == 0 || !helps(b, exact, now, half, s)) return 0;
+    return helps(b, exact + half, now + half, n - half, s) ? (float)s : 0;
 }

@@ -4,10 +4,10 @@
 
 #include <math.h>
 
-#include "exec/act.h"
 #include "graph/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
+#include "quant/behind.h"
 
 /*
  * Noise over variance that is let through. Depthwise convolutions cost little in float, and have no
@@ -22,76 +22,21 @@
 #define SMALL 1e-4 /* channels with less than this part of the mean variance hardly count */
 #define DEAD  1e-6 /* channels with less than this part of it are constants */
 
-/* --- what follows a convolution --- */
-
-typedef struct follower {
-    oct_act act;
-    bool is_gate; /* x * act(x) instead of act(x) */
-    const oct_value *gate, *result;
-    const char *name; /* for people */
-} follower;
-
-static void find_gate(const oct_value *v, follower *f)
-{
-    for (int i = 0; i < 2 && v->n_users == 2; i++) {
-        const oct_node *gate = v->users[i], *mul = v->users[1 - i];
-
-        if (!oct_node_is(mul, &oct_op_mul) || !oct_act_of(gate, &f->act)) continue;
-        if (gate->out[0]->n_users != 1 || gate->out[0]->users[0] != mul) continue;
-        f->is_gate = true;
-        f->gate = gate->out[0];
-        f->result = mul->out[0];
-        f->name = f->act.kind == OCT_ACT_SIGMOID        ? "SiLU"
-                  : f->act.kind == OCT_ACT_HARD_SIGMOID ? "HardSwish"
-                                                        : "its activation";
-        return;
-    }
-    f->act.kind = OCT_ACT_NONE;
-}
-
-static follower follower_of(const oct_value *v)
-{
-    const oct_node *user = oct_sole_user(v);
-    follower f = {.result = v, .name = ""};
-
-    if (!user) {
-        find_gate(v, &f);
-    } else if (oct_act_of(user, &f.act)) {
-        f.result = user->out[0];
-        f.name = user->op->name;
-    }
-    return f;
-}
-
-static double follow(const follower *f, double x)
-{
-    const double y = f->act.kind == OCT_ACT_NONE ? x : (double)oct_act_apply(&f->act, (float)x);
-
-    return f->is_gate ? x * y : y;
-}
-
-static double slope(const follower *f, double x)
-{
-    const double h = 1.0 / 64;
-
-    return (follow(f, x + h) - follow(f, x - h)) / (2 * h);
-}
-
 /* --- ranges --- */
 
 static float follow_user(const void *user, float x)
 {
-    return (float)follow(user, (double)x);
+    return (float)oct_behind_apply(user, (double)x);
 }
 
 oct_status oct_decide_observer(const oct_qmap *m, int32_t point, oct_observer_options *o)
 {
     const oct_qpoint *p = &m->points[point];
     const oct_node *n = oct_place_preact(m, point);
-    follower f, *kept;
+    oct_behind f, *kept;
 
     if (!n || p->value->producer != n || p->state != OCT_QSTATE_ACTIVE) return OCT_OK;
-    f = follower_of(p->value);
+    f = oct_behind_of(p->value);
     if (f.act.kind == OCT_ACT_NONE) return OCT_OK;
     kept = oct_arena_array(m->arena, 1, sizeof(*kept));
     if (!kept) return OCT_ERR_MEMORY;
@@ -132,7 +77,7 @@ typedef struct sums {
 } sums;
 
 /* One channel, as if its values were normally distributed. */
-static sums channel_sums(const follower *f, double mean, double deviation, const oct_qpoint *p,
+static sums channel_sums(const oct_behind *f, double mean, double deviation, const oct_qpoint *p,
                          double gate_step)
 {
     enum { HALF = 16 };
@@ -143,8 +88,9 @@ static sums channel_sums(const follower *f, double mean, double deviation, const
     oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &low, &high);
     for (int k = -HALF; k <= HALF; k++) {
         const double z = 4.0 * k / HALF, w = exp(-z * z / 2), x = mean + deviation * z;
-        const double y = follow(f, x), seen = fmin(fmax(x, (double)low), (double)high);
-        const double clipped = y - follow(f, seen), d = seen == x ? slope(f, x) : 0;
+        const double y = oct_behind_apply(f, x), seen = fmin(fmax(x, (double)low), (double)high);
+        const double clipped = y - oct_behind_apply(f, seen),
+                     d = seen == x ? oct_behind_slope(f, x) : 0;
         const double gate = x * gate_step;
 
         s.weight += w;
@@ -167,7 +113,7 @@ static double mean_ratio(const double *noise, const double *variance, int64_t n)
 }
 
 /* Rounding in front of an activation, as noise behind it. */
-static oct_status preact_harm(const oct_qmap *m, int32_t point, const follower *f,
+static oct_status preact_harm(const oct_qmap *m, int32_t point, const oct_behind *f,
                               const oct_calibration *c, oct_arena *a, double *harm)
 {
     const oct_qpoint *p = oct_qmap_root(m, point);
@@ -263,7 +209,7 @@ static bool is_slow(const oct_node *n)
 static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
 {
     const double limit = oct_node_is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;
-    const follower f = follower_of(n->out[0]);
+    const oct_behind f = oct_behind_of(n->out[0]);
     const int32_t behind = m->of_value[n->out[0]->id];
     double before = 0, after = 0;
 

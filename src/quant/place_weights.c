@@ -2,10 +2,10 @@
 /* Points of constants: weights, biases, operands of sums. And which points a runtime may do
  * without.
  */
-#include "exec/act.h"
 #include "graph/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
+#include "quant/behind.h"
 #include "quant/place_parts.h"
 
 /* The axis of the output channels; OCT_QSPEC_PER_TENSOR if no axis is. */
@@ -105,25 +105,12 @@ static bool is_integer_conv(const oct_qmap *m, const oct_node *n)
     return oct_node_is(n, &oct_op_conv) && !m->float_reason[n->id] && oct_qmap_at(m, n, 1) >= 0;
 }
 
-/* Does v go into v * sigmoid(v) and nowhere else? */
-static bool is_before_silu(const oct_value *v)
+/* Does v go into x * sigmoid(x), x * hardsigmoid(x) as two nodes and nowhere else? */
+static bool is_before_gate(const oct_value *v, const oct_node *gate)
 {
-    if (v->n_users != 2 || v->is_output) return false;
-    for (int i = 0; i < 2; i++) {
-        const oct_node *s = v->users[i], *mul = v->users[1 - i];
+    const oct_behind b = oct_behind_of(v);
 
-        if ((oct_node_is(s, &oct_op_sigmoid) || oct_node_is(s, &oct_op_hard_sigmoid)) &&
-            oct_node_is(mul, &oct_op_mul) && s->out[0]->n_users == 1 && s->out[0]->users[0] == mul)
-            return true;
-    }
-    return false;
-}
-
-static bool is_before_act(const oct_value *v)
-{
-    oct_act act;
-
-    return oct_sole_user(v) && oct_act_of(oct_sole_user(v), &act);
+    return b.gate && b.gate->producer == gate;
 }
 
 static bool is_read_as_integers(const oct_qmap *m, const oct_target *t, const oct_value *v)
@@ -149,10 +136,10 @@ const oct_node *oct_place_preact(const oct_qmap *m, int32_t point)
 
     if (p->role != OCT_QROLE_ACT || p->node || !n) return NULL;
     if (oct_target_find(m->ctx, m->target, &t) || !(t->flags & OCT_TARGET_MAY_PREACT)) return NULL;
-    if ((oct_node_is(n, &oct_op_sigmoid) || oct_node_is(n, &oct_op_hard_sigmoid)) &&
-        is_before_silu(n->in[0]) && is_integer_conv(m, n->in[0]->producer))
+    if (n->n_in > 0 && n->in[0] && is_before_gate(n->in[0], n) &&
+        is_integer_conv(m, n->in[0]->producer))
         return n->in[0]->producer;
-    if (is_integer_conv(m, n) && (is_before_silu(p->value) || is_before_act(p->value))) return n;
+    if (is_integer_conv(m, n) && oct_behind_of(p->value).act.kind != OCT_ACT_NONE) return n;
     if (is_read_as_integers(m, t, p->value)) return NULL;
     if (oct_node_is(n, &oct_op_relu) || oct_node_is(n, &oct_op_clip)) n = n->in[0]->producer;
     return n && is_integer_conv(m, n) ? n : NULL;

@@ -7,6 +7,7 @@
 
 #include "graph/channels.h"
 #include "op/op.h"
+#include "quant/behind.h"
 #include "quant/decide.h"
 
 /* SiLU's lowest value is -0.27846: a step that does not divide it moves the whole negative lobe,
@@ -66,20 +67,6 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 }
 
 /* --- solving --- */
-
-static bool is_silu(const oct_value *v)
-{
-    const oct_node *n = v->producer;
-
-    if (oct_node_is(n, &oct_op_swish)) return true;
-    if (!oct_node_is(n, &oct_op_mul)) return false;
-    for (int i = 0; i < 2; i++) {
-        const oct_node *s = n->in[i]->producer;
-
-        if (oct_node_is(s, &oct_op_sigmoid) && s->in[0] == n->in[1 - i]) return true;
-    }
-    return false;
-}
 
 /* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. */
 static void snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
@@ -169,7 +156,7 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
     share_scales(p, scale, zero, n);
-    for (int64_t k = 0; k < n && is_silu(p->value); k++)
+    for (int64_t k = 0; k < n && oct_is_silu(p->value); k++)
         snap_to_silu(&p->spec, &scale[k], &zero[k]);
     return oct_qpoint_set(m, i, scale, zero, n);
 }

@@ -359,9 +359,9 @@ static void fill(channel *c, int begin, int end, double center, double missing)
 
 static double shift(channel *c, oct_act_kind kind)
 {
-    const oct_act act = {.kind = kind, .a = 1};
+    const oct_behind b = {.act = {.kind = kind, .a = 1}};
 
-    return (double)oct_best_shift(&act, c->exact, c->now, N_SAMPLES, N_SAMPLES / 2, c->scratch);
+    return (double)oct_best_shift(&b, c->exact, c->now, N_SAMPLES, N_SAMPLES / 2, c->scratch);
 }
 
 static void takes_what_is_missing(void **state)

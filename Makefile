@@ -13,7 +13,7 @@ RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
 .PHONY: all test test-unit demo accuracy bench-peers check-peers format format-check coverage fuzz \
-	install uninstall clean help
+	install uninstall dist deb check-deb clean help
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
@@ -87,8 +87,20 @@ uninstall:
 	@$(SUDO) ninja -C $(BUILD) uninstall
 	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
 
+# The tarball of the last commit, Debian packages made from it, and a clean Debian that takes them.
+dist:
+	@tools/dist $(BUILD)-dist
+
+deb:
+	@tools/install-packages build test deb
+	@tools/deb $(BUILD)-deb
+
+check-deb: deb
+	@tools/install-packages root
+	@tools/check-deb $(BUILD)-deb
+
 clean:
-	rm -rf $(BUILD) $(BUILD)-coverage $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-dist $(BUILD)-deb
 
 help:
 	@echo 'make              build $(BUILD)/octet'
@@ -101,4 +113,6 @@ help:
 	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))'
 	@echo 'make format       clang-format on every C file'
 	@echo 'make install      to PREFIX ($(PREFIX)); make uninstall takes it back'
+	@echo 'make dist         $(BUILD)-dist/octet-VERSION.tar.xz, from the last commit'
+	@echo 'make deb          Debian packages, in $(BUILD)-deb (check-deb: tried in a clean Debian)'
 	@echo 'make clean'

@@ -4,44 +4,27 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "graph/op.h"
 
-#define NAME_LENGTH 34 /* longer names lose their beginning: the end tells layers apart */
-#define LABEL_ATTRS 3  /* further attributes that are shown */
+#define NAME_LENGTH 34  /* longer names lose their beginning: the end tells layers apart */
+#define LABEL_ATTRS 3   /* further attributes that are shown */
+#define LABEL_NODES 600 /* pictures of parts with more nodes have no shapes on their edges */
+
+/* A picture: of all nodes, or of parts, with conversions as edges. */
+typedef struct drawing {
+    const oct_graph *g;
+    const oct_part *parts;
+    bool with_conversions;
+} drawing;
 
 /* --- text --- */
-
-static bool is_tail(char c)
-{
-    return ((unsigned char)c & 0xc0) == 0x80;
-}
-
-/* Length of the UTF-8 character at s, or 0 if it is broken or a control character. */
-static int utf8_len(const char *s)
-{
-    const unsigned char c = (unsigned char)*s;
-    const int len = c < 0x20 || c == 0x7f ? 0
-                    : c < 0x80            ? 1
-                    : c < 0xc2            ? 0
-                    : c < 0xe0            ? 2
-                    : c < 0xf0            ? 3
-                    : c < 0xf5            ? 4
-                                          : 0;
-
-    for (int i = 1; i < len; i++)
-        if (!is_tail(s[i])) return 0;
-    /* Overlong forms and surrogates are no characters either. */
-    if ((c == 0xe0 && (unsigned char)s[1] < 0xa0) || (c == 0xed && (unsigned char)s[1] > 0x9f) ||
-        (c == 0xf0 && (unsigned char)s[1] < 0x90) || (c == 0xf4 && (unsigned char)s[1] > 0x8f))
-        return 0;
-    return len;
-}
 
 /* Text for an HTML-like label or a quoted attribute: safe in both. */
 static void put_text(oct_str *out, const char *s)
 {
     while (*s) {
-        const int len = utf8_len(s);
+        const int len = oct_utf8_len(s);
 
         switch (*s) {
         case '&':
@@ -77,7 +60,7 @@ static void put_short(oct_str *out, const char *name)
 
     if (len > NAME_LENGTH) {
         from = name + len - NAME_LENGTH + 2;
-        while (is_tail(*from))
+        while (oct_utf8_is_tail(*from))
             from++;
         oct_str_puts(out, "..");
     }
@@ -206,13 +189,28 @@ static const char *colour(const oct_op *op)
     return "#f2f2f2";
 }
 
-static void put_node(oct_str *out, const oct_node *n)
+/* In a picture of parts the page says what a node is; else a tooltip does. */
+static void put_node_look(oct_str *out, const oct_node *n, const oct_part *parts)
+{
+    if (parts) {
+        const bool is_integer = parts[n->id] == OCT_PART_INTEGER;
+
+        oct_str_printf(out, "id=\"n%d\", class=\"%s\", fillcolor=\"%s\"", (int)n->id,
+                       is_integer ? "integer" : "float", is_integer ? "#dbe9f7" : "#fbe6cc");
+        return;
+    }
+    oct_str_printf(out, "fillcolor=\"%s\", tooltip=\"", colour(n->op));
+    put_text(out, n->name);
+    oct_str_puts(out, "\"");
+}
+
+static void put_node(oct_str *out, const oct_node *n, const oct_part *parts)
 {
     oct_str attrs;
 
-    oct_str_printf(out, "n%d [fillcolor=\"%s\", tooltip=\"", (int)n->id, colour(n->op));
-    put_text(out, n->name);
-    oct_str_puts(out, "\", label=<<B>");
+    oct_str_printf(out, "n%d [", (int)n->id);
+    put_node_look(out, n, parts);
+    oct_str_puts(out, ", label=<<B>");
     put_text(out, n->op->name);
     oct_str_puts(out, "</B>");
     if (n->name[0]) {
@@ -244,34 +242,18 @@ static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_va
     oct_str_puts(out, "</FONT>>];\n");
 }
 
-/*
- * Nodes that work on constants only (the DequantizeLinear of a weight) are as invisible as the
- * constants; one flag for each node id.
- */
-static bool *find_hidden(const oct_graph *g)
+/* Nodes that work on constants only are as invisible as the constants. */
+static bool is_hidden(const oct_part *parts, const oct_node *n, bool with_conversions)
 {
-    bool *hidden = oct_calloc(g->ctx, (size_t)g->root->n_node_ids + 1, sizeof(*hidden));
-
-    for (const oct_node *n = g->first; n && hidden; n = n->next) {
-        bool constant = n->n_in > 0;
-
-        for (int32_t i = 0; i < n->n_in && constant; i++) {
-            const oct_value *v = n->in[i];
-
-            constant = !v || v->data || (v->producer && hidden[v->producer->id]);
-        }
-        for (int32_t i = 0; i < n->n_out; i++)
-            if (n->out[i] && n->out[i]->is_output) constant = false;
-        hidden[n->id] = constant;
-    }
-    return hidden;
+    return parts[n->id] == OCT_PART_CONSTANT ||
+           (!with_conversions && parts[n->id] == OCT_PART_CONVERSION);
 }
 
 /* The DOT name of what makes v; false for constants. */
-static bool put_source(oct_str *out, const oct_graph *g, const bool *hidden, const oct_value *v)
+static bool put_source(oct_str *out, const oct_graph *g, const oct_part *parts, const oct_value *v)
 {
     if (v->producer) {
-        if (hidden[v->producer->id]) return false;
+        if (parts[v->producer->id] == OCT_PART_CONSTANT) return false;
         oct_str_printf(out, "n%d", (int)v->producer->id);
         return true;
     }
@@ -283,25 +265,52 @@ static bool put_source(oct_str *out, const oct_graph *g, const bool *hidden, con
     return false;
 }
 
-/* Edges of first operands are heavier: they keep the main road straight. */
-static void put_edge(oct_str *out, const oct_graph *g, const bool *hidden, const oct_value *v,
-                     const char *to, int32_t i, bool first)
+/* What travels along an edge: codes between integer nodes, a conversion at their borders. */
+static const char *edge_class(const oct_part *parts, const oct_value *v, const oct_node *to,
+                              bool through)
 {
-    if (!put_source(out, g, hidden, v)) return;
-    oct_str_printf(out, " -> %s%d [weight=%d, label=\"  ", to, (int)i, first ? 4 : 1);
-    put_shape(out, v);
-    oct_str_puts(out, "\", tooltip=\"");
-    put_text(out, v->name);
-    oct_str_puts(out, "\"];\n");
+    const bool from_integer = v->producer && parts[v->producer->id] == OCT_PART_INTEGER;
+    const bool to_integer = to && parts[to->id] == OCT_PART_INTEGER;
+
+    if (from_integer && to_integer) return "codes";
+    return through ? "convert" : "float";
 }
 
-oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
+/* An end of an edge: a node, or an output of the graph. */
+typedef struct edge_end {
+    const char *kind;
+    int32_t i;
+    const oct_node *node; /* NULL: an output */
+    bool first; /* edges of first operands are heavier: they keep the main road straight */
+} edge_end;
+
+static void put_edge(oct_str *out, const drawing *d, const oct_value *v, edge_end to)
+{
+    bool through = false;
+
+    if (!d->with_conversions) v = oct_value_behind(v, d->parts, &through);
+    if (!put_source(out, d->g, d->parts, v)) return;
+    oct_str_printf(out, " -> %s%d [weight=%d", to.kind, (int)to.i, to.first ? 4 : 1);
+    if (d->with_conversions || d->g->n_nodes <= LABEL_NODES) {
+        oct_str_puts(out, ", label=\"  ");
+        put_shape(out, v);
+        oct_str_puts(out, "\"");
+    }
+    if (d->with_conversions) {
+        oct_str_puts(out, ", tooltip=\"");
+        put_text(out, v->name);
+        oct_str_puts(out, "\"");
+    } else {
+        oct_str_printf(out, ", class=\"%s\"", edge_class(d->parts, v, to.node, through));
+    }
+    oct_str_puts(out, "];\n");
+}
+
+static void put_head(oct_str *out, const oct_graph *g)
 {
     /* Large graphs get a quicker layout: seconds instead of minutes. */
     const bool large = g->n_nodes > 300;
-    bool *hidden = find_hidden(g);
 
-    if (!hidden) return OCT_ERR_MEMORY;
     oct_str_puts(out, "digraph octet {\n");
     oct_str_printf(out,
                    "graph [rankdir=TB, ranksep=0.25, nodesep=0.25, splines=%s, nslimit=%s, "
@@ -311,18 +320,41 @@ oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
                       "fontsize=12, color=\"#707070\", margin=\"0.12,0.04\"];\n"
                       "edge [fontname=\"Helvetica\", fontsize=9, color=\"#606060\", "
                       "fontcolor=\"#606060\", arrowsize=0.6];\n");
+}
+
+static oct_status put_graph(oct_str *out, const drawing *d)
+{
+    const oct_graph *g = d->g;
+
+    put_head(out, g);
     for (int32_t i = 0; i < g->n_inputs; i++)
         put_terminal(out, "in", i, g->inputs[i]);
     for (const oct_node *n = g->first; n; n = n->next)
-        if (!hidden[n->id]) put_node(out, n);
+        if (!is_hidden(d->parts, n, d->with_conversions))
+            put_node(out, n, d->with_conversions ? NULL : d->parts);
     for (int32_t i = 0; i < g->n_outputs; i++)
         put_terminal(out, "out", i, g->outputs[i]);
     for (const oct_node *n = g->first; n; n = n->next)
-        for (int32_t i = 0; i < n->n_in && !hidden[n->id]; i++)
-            if (n->in[i]) put_edge(out, g, hidden, n->in[i], "n", n->id, i == 0);
+        for (int32_t i = 0; i < n->n_in && !is_hidden(d->parts, n, d->with_conversions); i++)
+            if (n->in[i]) put_edge(out, d, n->in[i], (edge_end){"n", n->id, n, i == 0});
     for (int32_t i = 0; i < g->n_outputs; i++)
-        put_edge(out, g, hidden, g->outputs[i], "out", i, true);
+        put_edge(out, d, g->outputs[i], (edge_end){"out", i, NULL, true});
     oct_str_puts(out, "}\n");
-    oct_free(g->ctx, hidden);
     return out->failed ? OCT_ERR_MEMORY : OCT_OK;
+}
+
+oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
+{
+    oct_part *parts = oct_graph_parts(g);
+    oct_status st;
+
+    if (!parts) return OCT_ERR_MEMORY;
+    st = put_graph(out, &(drawing){g, parts, .with_conversions = true});
+    oct_free(g->ctx, parts);
+    return st;
+}
+
+oct_status oct_graph_dot_parts(const oct_graph *g, const oct_part *parts, oct_str *out)
+{
+    return put_graph(out, &(drawing){g, parts, .with_conversions = false});
 }

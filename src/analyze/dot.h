@@ -3,6 +3,7 @@
 #ifndef OCT_ANALYZE_DOT_H
 #define OCT_ANALYZE_DOT_H
 
+#include "analyze/parts.h"
 #include "base/str.h"
 #include "graph/graph.h"
 
@@ -12,5 +13,8 @@
  * replaced.
  */
 oct_status oct_graph_dot(const oct_graph *g, oct_str *out);
+
+/* The same with conversions as edges, and integer and float parts told apart: see draw.h. */
+oct_status oct_graph_dot_parts(const oct_graph *g, const oct_part *parts, oct_str *out);
 
 #endif

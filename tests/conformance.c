@@ -3,9 +3,10 @@
  * Runs ONNX backend tests: folders with model.onnx and test_data_set_*, or bare *.onnx files with
  * *_output_N.pb beside them, fed with 0, 1/n, 2/n, ...
  *
- *   conformance DIR [--filter SUBSTR] [--plain] [-v]
+ *   conformance DIR [--filter SUBSTR] [--plain | --plan] [-v]
  *
- * Each case runs in a child process, on plain kernels and (unless --plain) through a plan.
+ * Each case runs in a child process, on plain kernels (unless --plan) and through a plan (unless
+ * --plain).
  * passed: all outputs have the type, shape and values expected. skipped: refused, before anything
  * runs, with a reason that names a node, or listed below as expecting what the standard forbids.
  * failed: everything else, crashes and hangs included.
@@ -42,7 +43,7 @@ typedef enum verdict { PASSED, FAILED, SKIPPED } verdict;
 
 typedef struct options {
     const char *dir, *filter;
-    bool plain, verbose;
+    bool plain, plan, verbose;
 } options;
 
 /*
@@ -65,7 +66,7 @@ typedef struct run_case {
     char path[TEXT];     /* the model */
     char stem[2 * TEXT]; /* bare files: the path without .onnx; folders: the data set */
     bool is_bare;
-    bool plain_only;
+    bool plain_only, plan_only;
     const char *erratum; /* why int8 limits are right where something else is expected; NULL */
     bool is_random;      /* no two libraries draw the same numbers: only types can be compared */
     char why[TEXT];
@@ -327,7 +328,7 @@ static verdict run_data(run_case *c)
     data_set d = {{NULL}, {NULL}, {NULL}};
     verdict v = read_data(c, &d);
 
-    if (!v) v = run_plain(c, &d);
+    if (!v && !c->plan_only) v = run_plain(c, &d);
     if (!v && !c->plain_only) v = run_plan(c, &d);
     drop(&d);
     return v;
@@ -380,7 +381,7 @@ static verdict run_one(run_case *c, const char *folder)
 
 static void run_child(const options *o, const char *path, const char *stem, bool is_bare, int out)
 {
-    run_case c = {.is_bare = is_bare, .plain_only = o->plain};
+    run_case c = {.is_bare = is_bare, .plain_only = o->plain, .plan_only = o->plan};
     verdict v;
 
     alarm(is_bare ? SECONDS_LARGE : SECONDS);
@@ -466,6 +467,8 @@ static bool parse(int argc, char **argv, options *o)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--plain") == 0)
             o->plain = true;
+        else if (strcmp(argv[i], "--plan") == 0)
+            o->plan = true;
         else if (strcmp(argv[i], "-v") == 0)
             o->verbose = true;
         else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
@@ -475,17 +478,17 @@ static bool parse(int argc, char **argv, options *o)
         else
             return false;
     }
-    return o->dir != NULL;
+    return o->dir && !(o->plain && o->plan);
 }
 
 int main(int argc, char **argv)
 {
-    options o = {NULL, NULL, false, false};
+    options o = {0};
     struct dirent **entries = NULL;
     int count[3] = {0, 0, 0}, n;
 
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: conformance DIR [--filter SUBSTR] [--plain] [-v]\n");
+        fprintf(stderr, "usage: conformance DIR [--filter SUBSTR] [--plain | --plan] [-v]\n");
         return 2;
     }
     if ((n = scandir(o.dir, &entries, NULL, by_name)) < 0) {

@@ -247,6 +247,8 @@ static oct_status make(oct_plan *p, oct_step *s)
         if (st->is_wide) set_wide(st, &st->parts[i].conv);
         status = pack_part(p, s, &a, &w, i, st->is_wide, &st->parts[i]);
         st->work_size = OCT_MAX(st->work_size, work_of(&st->parts[i].conv, p->n_threads));
+        if (st->is_wide)
+            st->work_size = OCT_MAX(st->work_size, work_of(&st->parts[i].rest, p->n_threads));
     }
     s->scratch_size = st->work_size + 64;
     if (st->is_wide) s->scratch_size += 2 * (size_t)(st->n_pixels * st->c_out) * sizeof(int32_t);

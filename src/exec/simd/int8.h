@@ -127,6 +127,8 @@ typedef struct oct_int8_conv {
     const int32_t *sum;  /* [padded c_out]: of all weights of a filter, for other zero points */
     const uint8_t *pad_pixel; /* [padded c_in]: the zero points */
     const int8_t *dw_w;       /* depthwise: packed */
+    bool winograd;            /* 3x3 by tiles: see int8_winograd.h */
+    int64_t tiles[2];         /* of 4x4 results: y, x */
     size_t scratch_size;      /* bytes one thread needs */
     int64_t chunk;            /* pixels whose input is looked for, or copied, together */
     /* how the work is cut */
@@ -224,6 +226,9 @@ struct oct_int8 {
                   int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1);
     void (*depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                       int64_t y);
+    /* Tiles [first, first + n) of one picture; NULL: there is no such loop. */
+    void (*winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+                     int64_t first, int64_t n);
 
     /* Finishes (and overwrites) rows x n sums of channels [first, first + n); sum_pitch is whole
        vectors; y and r are those of `first`. */

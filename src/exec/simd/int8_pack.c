@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "exec/simd/int8.h"
+#include "exec/simd/int8_winograd.h"
 #include "op/quant.h"
 
 #define ALIGN        64
@@ -167,11 +167,13 @@ size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
                         (double)(c->depthwise ? 1 : c->c_out);
     const double reach = (double)(c->kernel[1] - 1) * (double)c->dilation[1] +
                          (double)OCT_INT8_DW_PIXELS * (double)c->stride[1];
-    size_t size = 0;
+    size_t size = 0, packed;
 
     if (!(macs < 1e12) || (c->depthwise && !(reach * (double)c->kernel[0] < 1e6))) return 0;
     if (!c->depthwise) size += align_up((size_t)blocks_of(set, c->c_out) * sizeof(oct_int8_block));
-    size += align_up((size_t)(ceil_div(c->c_out, set->width) * vector_bytes(set, c)));
+    packed = (size_t)(ceil_div(c->c_out, set->width) * vector_bytes(set, c));
+    if (oct_int8_winograd_pays(set, c)) packed = OCT_MAX(packed, oct_int8_winograd_size(set, c));
+    size += align_up(packed);
     size += 2 * align_up((size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     return size + align_up((size_t)oct_int8_padded(c->c_in));
 }
@@ -335,9 +337,10 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
     sum = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     pad = take(&at, (size_t)oct_int8_padded(c->c_in));
     packed = (int8_t *)at;
+    size_scratch(c);
     if (c->depthwise)
         pack_depthwise(set, w, packed, c);
-    else
+    else if (!oct_int8_winograd_pays(set, c) || !oct_int8_winograd_pack(set, w, packed, c))
         pack_blocks(set, w, packed, c);
     fill_base(w, c, base, sum);
     for (int64_t i = 0; i < c->c_in; i++)
@@ -345,7 +348,6 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
     c->base = base;
     c->sum = sum;
     c->pad_pixel = pad;
-    size_scratch(c);
     share_out(set, c);
 }
 

@@ -13,6 +13,9 @@ void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct
 void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                          int64_t y);
 
+void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+                        int64_t first, int64_t n);
+
 void INT8_SYM(quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
                                int64_t pixels, uint8_t *y, int64_t pitch);
 void INT8_SYM(dequantize_planes)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch,

@@ -237,6 +237,7 @@ const oct_int8 INT8_JOIN(oct_int8_, OCT_INT8_SET) = {
     .max_vec = VW == 16 || QUAD_BYTES == 4 ? 3 : 2,
     .dense = INT8_SYM(dense),
     .depthwise = INT8_SYM(depthwise),
+    .winograd = INT8_SYM(winograd),
     .finish = INT8_SYM(finish),
     .quantize = quantize,
     .dequantize = dequantize,

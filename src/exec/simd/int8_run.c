@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "exec/simd/int8.h"
+#include "exec/simd/int8_winograd.h"
 
 #define ROW_BYTES  65536 /* input of a pooling that pays for handing it to a thread */
 #define POOL_CHUNK 512   /* channels that are pooled together */
@@ -15,26 +15,33 @@ typedef struct conv_job {
     const oct_int8_finish *f;
     const oct_int8_io *io;
     size_t y_size, r_size; /* of an element */
+    int64_t n_parts;       /* of a picture's tiles */
 } conv_job;
+
+/* The picture's own addresses, and this thread's scratch memory. */
+static oct_int8_io picture(const conv_job *j, int64_t n)
+{
+    oct_int8_io io = *j->io;
+
+    if (io.scratch)
+        io.scratch = (uint8_t *)io.scratch + (size_t)oct_parallel_thread() * j->c->scratch_size;
+    io.x += n * j->c->in_step;
+    io.y = (uint8_t *)io.y + (size_t)(n * j->c->out_step) * j->y_size;
+    if (io.residual)
+        io.residual = (const uint8_t *)io.residual + (size_t)(n * j->c->residual_step) * j->r_size;
+    return io;
+}
 
 static void conv_units(void *arg, int64_t begin, int64_t end)
 {
     const conv_job *j = arg;
     const oct_int8_conv *c = j->c;
-    oct_int8_io io = *j->io;
 
-    if (io.scratch)
-        io.scratch = (uint8_t *)io.scratch + (size_t)oct_parallel_thread() * c->scratch_size;
     for (int64_t u = begin; u < end; u++) {
         const int64_t seg = u % c->segments, y = u / c->segments % c->rows;
         const int64_t g = u / c->segments / c->rows % c->groups, x0 = seg * c->segment;
-        const int64_t n = u / c->segments / c->rows / c->groups;
+        const oct_int8_io io = picture(j, u / c->segments / c->rows / c->groups);
 
-        io.x = j->io->x + n * c->in_step;
-        io.y = (uint8_t *)j->io->y + (size_t)(n * c->out_step) * j->y_size;
-        if (j->io->residual)
-            io.residual =
-                (const uint8_t *)j->io->residual + (size_t)(n * c->residual_step) * j->r_size;
         if (c->depthwise)
             c->set->depthwise(c, j->f, &io, y);
         else
@@ -44,11 +51,33 @@ static void conv_units(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* The parts are as even as can be: no thread waits for another one's last. */
+static void conv_tiles(void *arg, int64_t begin, int64_t end)
+{
+    const conv_job *j = arg;
+    const int64_t n = j->c->tiles[0] * j->c->tiles[1];
+
+    for (int64_t u = begin; u < end; u++) {
+        const int64_t k = u % j->n_parts, first = n * k / j->n_parts;
+        const oct_int8_io io = picture(j, u / j->n_parts);
+
+        j->c->set->winograd(j->c, j->f, &io, first, n * (k + 1) / j->n_parts - first);
+    }
+}
+
 void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                        int n_threads)
 {
-    conv_job j = {c, f, io, f->out == OCT_INT8_U8 ? 1 : 4, f->residual == OCT_INT8_U8 ? 1 : 4};
+    conv_job j = {c, f, io, f->out == OCT_INT8_U8 ? 1 : 4, f->residual == OCT_INT8_U8 ? 1 : 4, 0};
 
+    if (c->winograd) {
+        const int64_t round = OCT_INT8_MAX_TILES * OCT_MAX(n_threads, 1);
+        const int64_t n = c->tiles[0] * c->tiles[1], rounds = (n + round - 1) / round;
+
+        j.n_parts = OCT_MIN(n, rounds * OCT_MAX(n_threads, 1));
+        oct_parallel_for(n_threads, c->batch * j.n_parts, 1, conv_tiles, &j);
+        return;
+    }
     oct_parallel_for(n_threads, c->batch * c->groups * c->rows * c->segments, c->grain, conv_units,
                      &j);
 }

@@ -49,6 +49,7 @@ OCT_API int32_t oct_plan_n_outputs(const oct_plan *p);
 OCT_API const char *oct_plan_input_name(const oct_plan *p, int32_t i);
 OCT_API const char *oct_plan_output_name(const oct_plan *p, int32_t i);
 OCT_API size_t oct_plan_activation_size(const oct_plan *p); /**< bytes of one run's block */
+OCT_API size_t oct_plan_input_size(const oct_plan *p);      /**< bytes of its inputs, beside it */
 OCT_API int64_t oct_plan_macs(const oct_plan *p);
 
 /** The steps of a plan, in order: what the profiler reports on. */
@@ -72,7 +73,10 @@ OCT_API void oct_plan_step(const oct_plan *p, int32_t i, oct_step_info *info);
 OCT_API oct_status oct_run_new(oct_ctx *ctx, const oct_plan *p, oct_run **out);
 OCT_API void oct_run_free(oct_run *r); /**< accepts NULL */
 
-/** The input's memory inside the run, dense, in the input's own layout: fill it in place. */
+/**
+ * The input's memory inside the run, dense, in the input's own layout: fill it in place. It lies
+ * beside the activations, and no run changes it: what is to be run again need not be filled again.
+ */
 OCT_API oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size);
 
 /** Copies a tensor in; its shape and type must be those the plan was made for. */

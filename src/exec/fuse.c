@@ -228,7 +228,8 @@ oct_status oct_fuser_slot(oct_plan *p, const oct_value *v, int32_t *out)
                             .layout = OCT_LAYOUT_PLAIN,
                             .data = v->data ? v->data : p->frozen[v->id],
                             .parent = -1,
-                            .pinned = v->is_input};
+                            .pinned = v->is_input,
+                            .is_input = v->is_input};
 
         OCT_TRY(oct_plan_add_slot(p, &s, home));
     }

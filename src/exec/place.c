@@ -36,15 +36,51 @@ static void find_lifetimes(oct_plan *p)
         if (p->slots[i].pinned) touch(p, i, p->n_steps, false);
 }
 
+/* Bytes a slot takes: a vector load may read past the end of the last row. */
+static oct_status room_of(const oct_plan *p, const oct_slot *s, size_t *size)
+{
+    if (!oct_type_bytes(&s->type, size) || !oct_add_size(*size, 2 * ALIGN, size))
+        return oct_fail(p->ctx, OCT_ERR_MEMORY, "value '%s' is too large", s->value->name);
+    *size = *size / ALIGN * ALIGN;
+    return OCT_OK;
+}
+
+static bool owns_memory(const oct_slot *s)
+{
+    return s->parent < 0 && !s->data && s->first >= 0;
+}
+
+size_t oct_plan_live_bytes(const oct_plan *p, int32_t step)
+{
+    size_t total = 0, size;
+
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        const oct_slot *s = &p->slots[i];
+
+        if (!owns_memory(s) || s->is_input || s->first > step || s->last < step) continue;
+        if (room_of(p, s, &size) || !oct_add_size(total, size, &total)) return SIZE_MAX;
+    }
+    return total;
+}
+
 typedef struct item {
     int32_t slot;
     size_t size;
+    size_t key; /* the largest goes first */
 } item;
 
-static int by_size(const void *a, const void *b)
+typedef struct placer {
+    oct_plan *p;
+    item *items, *placed;
+    int32_t n;
+    size_t *live; /* by step: bytes in use */
+} placer;
+
+static int by_key(const void *a, const void *b)
 {
     const item *x = a, *y = b;
 
+    if (x->key != y->key) return x->key < y->key ? 1 : -1;
     if (x->size != y->size) return x->size < y->size ? 1 : -1;
     return x->slot < y->slot ? -1 : 1;
 }
@@ -54,61 +90,145 @@ static bool overlap_in_time(const oct_slot *a, const oct_slot *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest gap that is large enough between items alive at the same time. */
-static size_t find_gap(const oct_plan *p, const item *placed, int32_t n, const item *it)
+/* The lowest gap that is large enough between the first n placed that live at the same time. */
+static size_t find_gap(const placer *r, int32_t n, const item *it)
 {
-    const oct_slot *s = &p->slots[it->slot];
+    const oct_slot *slots = r->p->slots, *s = &slots[it->slot];
     size_t at = 0;
 
-    for (int32_t i = 0; i < n; i++) { /* placed is sorted by where items begin */
-        const oct_slot *o = &p->slots[placed[i].slot];
+    for (int32_t i = 0; i < n; i++) { /* sorted by where they begin */
+        const oct_slot *o = &slots[r->placed[i].slot];
 
         if (!overlap_in_time(s, o)) continue;
         if (o->at >= at && o->at - at >= it->size) break;
-        at = OCT_MAX(at, o->at + placed[i].size);
+        at = OCT_MAX(at, o->at + r->placed[i].size);
     }
     return at;
 }
 
-static oct_status place(oct_plan *p, item *items, int32_t n, item *placed)
+/* One item after the other, in the order of their keys; *total: bytes of the block. */
+static oct_status place(placer *r, size_t *total)
 {
-    qsort(items, (size_t)n, sizeof(*items), by_size);
-    for (int32_t i = 0; i < n; i++) {
-        oct_slot *s = &p->slots[items[i].slot];
+    oct_slot *slots = r->p->slots;
+
+    *total = 0;
+    qsort(r->items, (size_t)r->n, sizeof(*r->items), by_key);
+    for (int32_t i = 0; i < r->n; i++) {
+        const item *it = &r->items[i];
+        oct_slot *s = &slots[it->slot];
         size_t end;
         int32_t k = i;
 
-        s->at = find_gap(p, placed, i, &items[i]);
-        if (!oct_add_size(s->at, items[i].size, &end))
-            return oct_fail(p->ctx, OCT_ERR_MEMORY, "the activations are too large");
-        p->block_size = OCT_MAX(p->block_size, end);
-        for (; k > 0 && p->slots[placed[k - 1].slot].at > s->at; k--)
-            placed[k] = placed[k - 1];
-        placed[k] = items[i];
+        s->at = find_gap(r, i, it);
+        if (!oct_add_size(s->at, it->size, &end))
+            return oct_fail(r->p->ctx, OCT_ERR_MEMORY, "the activations are too large");
+        *total = OCT_MAX(*total, end);
+        for (; k > 0 && slots[r->placed[k - 1].slot].at > s->at; k--)
+            r->placed[k] = r->placed[k - 1];
+        r->placed[k] = *it;
+    }
+    return OCT_OK;
+}
+
+/* --- orders to try: none is the best for all networks --- */
+
+static size_t key_size(const placer *r, const item *it)
+{
+    (void)r;
+    return it->size;
+}
+
+static size_t key_area(const placer *r, const item *it)
+{
+    const oct_slot *s = &r->p->slots[it->slot];
+
+    return it->size / ALIGN * (size_t)(s->last - s->first + 1);
+}
+
+/* Those alive at the fullest step first: nothing else can raise what they need. */
+static size_t key_peak(const placer *r, const item *it)
+{
+    const oct_slot *s = &r->p->slots[it->slot];
+    size_t most = 0;
+
+    for (int32_t i = s->first; i <= s->last; i++)
+        most = OCT_MAX(most, r->live[i]);
+    return most;
+}
+
+static size_t (*const keys[])(const placer *, const item *) = {key_size, key_area, key_peak};
+
+static oct_status place_by(placer *r, size_t (*key)(const placer *, const item *), size_t *total)
+{
+    for (int32_t i = 0; i < r->n; i++)
+        r->items[i].key = key(r, &r->items[i]);
+    return place(r, total);
+}
+
+static oct_status place_best(placer *r)
+{
+    size_t best = 0, total = 0;
+
+    r->p->block_size = SIZE_MAX;
+    for (size_t i = 0; i < OCT_COUNT(keys); i++) {
+        OCT_TRY(place_by(r, keys[i], &total));
+        if (total >= r->p->block_size) continue;
+        r->p->block_size = total;
+        best = i;
+    }
+    return place_by(r, keys[best], &total);
+}
+
+/* One behind the other: all of them are there before the first step. */
+static oct_status place_inputs(oct_plan *p)
+{
+    p->input_size = 0;
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        oct_slot *s = &p->slots[i];
+        size_t size;
+
+        if (!s->is_input || s->parent >= 0) continue;
+        OCT_TRY(room_of(p, s, &size));
+        s->at = p->input_size;
+        if (!oct_add_size(p->input_size, size, &p->input_size))
+            return oct_fail(p->ctx, OCT_ERR_MEMORY, "the inputs are too large");
+    }
+    return OCT_OK;
+}
+
+static oct_status find_items(placer *r)
+{
+    const oct_plan *p = r->p;
+
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        const oct_slot *s = &p->slots[i];
+        item *it = &r->items[r->n];
+
+        if (!owns_memory(s) || s->is_input) continue;
+        it->slot = i;
+        OCT_TRY(room_of(p, s, &it->size));
+        for (int32_t k = s->first; k <= s->last; k++)
+            if (!oct_add_size(r->live[k], it->size, &r->live[k]))
+                return oct_fail(p->ctx, OCT_ERR_MEMORY, "the activations are too large");
+        r->n++;
     }
     return OCT_OK;
 }
 
 oct_status oct_plan_place(oct_plan *p)
 {
-    item *items = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*items));
-    item *placed = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*placed));
-    int32_t n = 0;
-    oct_status st = items && placed ? OCT_OK : OCT_ERR_MEMORY;
+    placer r = {.p = p};
+    oct_status st = OCT_ERR_MEMORY;
 
     find_lifetimes(p);
-    for (int32_t i = 0; i < p->n_slots && !st; i++) {
-        const oct_slot *s = &p->slots[i];
-        size_t size;
-
-        if (s->parent >= 0 || s->data || s->first < 0) continue;
-        if (!oct_type_bytes(&s->type, &size) || !oct_add_size(size, 2 * ALIGN, &size))
-            st = oct_fail(p->ctx, OCT_ERR_MEMORY, "value '%s' is too large", s->value->name);
-        else /* a vector load may read past the end of the last row */
-            items[n++] = (item){i, size / ALIGN * ALIGN};
-    }
-    if (!st) st = place(p, items, n, placed);
-    oct_free(p->ctx, items);
-    oct_free(p->ctx, placed);
+    r.items = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.items));
+    r.placed = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.placed));
+    r.live = oct_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof(*r.live));
+    if (r.items && r.placed && r.live) st = place_inputs(p);
+    if (!st) st = find_items(&r);
+    if (!st) st = place_best(&r);
+    oct_free(p->ctx, r.items);
+    oct_free(p->ctx, r.placed);
+    oct_free(p->ctx, r.live);
     return st;
 }

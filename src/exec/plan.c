@@ -251,6 +251,11 @@ size_t oct_plan_activation_size(const oct_plan *p)
     return p->block_size;
 }
 
+size_t oct_plan_input_size(const oct_plan *p)
+{
+    return p->input_size;
+}
+
 int64_t oct_plan_macs(const oct_plan *p)
 {
     int64_t total = 0;

@@ -34,6 +34,7 @@ typedef struct oct_slot {
     bool strided;        /* channels-last view on some of the parent's channels: has its pitch */
     int32_t first, last; /* steps that make it and read it last, views included */
     size_t at;           /* bytes from the block's start, if it owns memory */
+    bool is_input;       /* lies beside the block: its content outlives a run */
     bool pinned;         /* stays until the end: outputs, and what run-time shapes read */
 } oct_slot;
 
@@ -95,7 +96,7 @@ struct oct_plan {
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     oct_tensor **frozen;   /* by value id: constants computed for this plan; owned */
-    size_t block_size, scratch_size;
+    size_t block_size, input_size, scratch_size;
     struct oct_dnnl *dnnl;
 };
 
@@ -113,7 +114,8 @@ int32_t oct_slot_root(const oct_plan *p, int32_t i, int64_t *offset);
 /* Channels-last: elements from one pixel to the next. */
 int64_t oct_slot_pitch(const oct_plan *p, int32_t i);
 bool oct_slot_is_dense(const oct_plan *p, int32_t i);
-size_t oct_slot_offset_bytes(const oct_plan *p, int32_t i); /* in the block */
+size_t oct_slot_offset_bytes(const oct_plan *p, int32_t i); /* in the block, or the inputs */
+bool oct_slot_in_input(const oct_plan *p, int32_t i);       /* an input, or a view of one */
 
 static inline int64_t oct_slot_channels(const oct_slot *s)
 {
@@ -135,6 +137,9 @@ oct_status oct_plan_fuse(oct_plan *p);   /* fuse.c: nodes to steps and slots */
 oct_status oct_plan_choose(oct_plan *p); /* choose.c: kernels, layouts, reorders */
 oct_status oct_plan_alias(oct_plan *p);  /* alias.c: views instead of copies */
 oct_status oct_plan_place(oct_plan *p);  /* place.c: lifetimes and offsets */
+
+/* Bytes of the block that are in use during a step: the most of these is what a block needs. */
+size_t oct_plan_live_bytes(const oct_plan *p, int32_t step);
 
 oct_status oct_plan_add_step(oct_plan *p, const oct_step *s, int32_t *out);
 

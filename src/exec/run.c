@@ -10,11 +10,11 @@
 
 static void *address(const oct_run *r, int32_t slot)
 {
-    const oct_slot *s;
+    const oct_plan *p = r->plan;
 
     if (slot < 0) return NULL;
-    s = &r->plan->slots[slot];
-    return s->data ? s->data->data : r->block + oct_slot_offset_bytes(r->plan, slot);
+    if (p->slots[slot].data) return p->slots[slot].data->data;
+    return (oct_slot_in_input(p, slot) ? r->inputs : r->block) + oct_slot_offset_bytes(p, slot);
 }
 
 static oct_status bind_steps(oct_run *r)
@@ -98,13 +98,8 @@ oct_status oct_run_new(oct_ctx *ctx, const oct_plan *p, oct_run **out)
     oct_parallel_set_threads(p->n_threads);
     if (!(r->block = oct_alloc(ctx, OCT_MAX(p->block_size, 1)))) goto fail;
     if (!(r->scratch = oct_alloc(ctx, OCT_MAX(p->scratch_size, 1)))) goto fail;
-    for (int32_t i = 0; i < p->g->n_inputs; i++) { /* an input nobody set reads as zeros */
-        const int32_t slot = plain_slot(p, p->g->inputs[i]);
-        size_t size = 0;
-
-        if (slot >= 0 && oct_type_bytes(&p->slots[slot].type, &size))
-            memset(address(r, slot), 0, size);
-    }
+    /* An input nobody set reads as zeros. */
+    if (!(r->inputs = oct_calloc(ctx, OCT_MAX(p->input_size, 1), 1))) goto fail;
     if ((st = bind_steps(r))) goto fail;
     if ((st = wrap_outputs(r))) goto fail;
     if ((st = wrap_for_dynamic(r))) goto fail;
@@ -132,6 +127,7 @@ void oct_run_free(oct_run *r)
     oct_free(r->ctx, r->outputs);
     oct_free(r->ctx, r->bound);
     oct_free(r->ctx, r->scratch);
+    oct_free(r->ctx, r->inputs);
     oct_free(r->ctx, r->block);
     oct_free(r->ctx, r);
 }

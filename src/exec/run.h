@@ -19,7 +19,8 @@ typedef oct_status (*oct_seen_hook)(void *user, const oct_seen *seen);
 struct oct_run {
     oct_ctx *ctx;
     const oct_plan *plan;
-    char *block; /* activations */
+    char *block;  /* activations */
+    char *inputs; /* filled by the caller, never written by a step */
     char *scratch;
     oct_bound *bound;     /* one for each step */
     oct_tensor **outputs; /* one for each output of the network */

@@ -52,6 +52,11 @@ size_t oct_slot_offset_bytes(const oct_plan *p, int32_t i)
     return p->slots[root].at + (size_t)offset * oct_dtype_size(p->slots[i].type.dtype);
 }
 
+bool oct_slot_in_input(const oct_plan *p, int32_t i)
+{
+    return p->slots[oct_slot_root(p, i, NULL)].is_input;
+}
+
 bool oct_type_has_channels(const oct_type *t)
 {
     return t->rank >= 3 && t->rank <= 5 && oct_dtype_size(t->dtype) > 0;

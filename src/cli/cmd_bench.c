@@ -164,7 +164,7 @@ static oct_status run_streams(shared *s, stream *streams, int n)
 typedef struct result {
     cli_time_stats t;
     int64_t runs, batch;
-    double throughput, gmac, activation_mb;
+    double throughput, gmac, activation_mb, input_mb;
 } result;
 
 static result summarize(const shared *s, stream *streams, int n)
@@ -184,6 +184,7 @@ static result summarize(const shared *s, stream *streams, int n)
     r.throughput = (double)(r.runs * r.batch) / ((double)(end - start) * 1e-9);
     r.gmac = (double)oct_plan_macs(s->session->plan) * 1e-9;
     r.activation_mb = (double)oct_plan_activation_size(s->session->plan) * 1e-6;
+    r.input_mb = (double)oct_plan_input_size(s->session->plan) * 1e-6;
     cli_times_fini(&all);
     return r;
 }
@@ -279,6 +280,7 @@ static oct_status print_json(cli *c, const cli_session *s, const result *r)
     cli_json_round(j, "plan_ms", s->plan_ms, 3);
     cli_json_round(j, "peak_rss_mb", cli_peak_rss_mb(), 2);
     cli_json_round(j, "activation_mb", r->activation_mb, 3);
+    cli_json_round(j, "input_mb", r->input_mb, 3);
     cli_json_num(j, "gmac", r->gmac);
     cli_json_int(j, "threads", s->n_threads);
     cli_json_add(j, "layers", layers_json(s->plan));
@@ -299,8 +301,10 @@ static void print_text(const args *a, const cli_session *s, const result *r)
         r->throughput, (long long)r->runs, (long long)r->batch, (long long)a->streams,
         a->streams == 1 ? "" : "s", (int)s->n_threads, s->n_threads == 1 ? "" : "s");
     (void)printf("work        %.3f GMAC a run   %.1f GMAC/s in each stream\n", r->gmac, busy);
-    (void)printf("memory      %.1f MB peak resident   %.1f MB activations of each stream\n",
-                 cli_peak_rss_mb(), r->activation_mb);
+    (void)printf(
+        "memory      %.1f MB peak resident   %.1f MB activations and %.1f MB inputs of each "
+        "stream\n",
+        cli_peak_rss_mb(), r->activation_mb, r->input_mb);
     (void)printf("start       load %.1f ms   plan %.1f ms\n", s->load_ms, s->plan_ms);
     print_kernels(s->plan);
 }
@@ -365,10 +369,12 @@ const cli_command cmd_bench = {
         "process which runs this model alone.\n\n"
         "With --json: median_ms, mean_ms, min_ms, p90_ms, p99_ms (of one run), runs, "
         "throughput (inferences per second, over all streams and the batch), load_ms, "
-        "plan_ms, peak_rss_mb, activation_mb (of one stream), gmac (of one run), threads (of "
-        "each stream), layers (name, operator, kernel, integer). Of several models: runs, "
+        "plan_ms, peak_rss_mb, activation_mb (the block that the values of one stream share), "
+        "input_mb (what it is fed, beside the block), gmac (of one run), threads (of each "
+        "stream), layers (name, operator, kernel, integer). Of several models: runs, "
         "threads, models (model, median_ms, min_ms, p90_ms, speed_up, gmac, peak_rss_mb, "
-        "activation_mb, load_ms, plan_ms; from the second on moves and moves_ms of reorders "
+        "activation_mb, input_mb, load_ms, plan_ms; from the second on moves and moves_ms of "
+        "reorders "
         "and conversions, and layers with name, operator, first_ms, ms, speed_up, "
         "first_kernel, kernel, integer, why). MB are 1000000 bytes.",
     .files = file_args,

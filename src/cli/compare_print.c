@@ -192,6 +192,7 @@ oct_status cli_compare_json(cli *c, const cli_measured *models, int n)
         cli_json_num(x, "gmac", (double)oct_plan_macs(m->session.plan) * 1e-9);
         cli_json_round(x, "peak_rss_mb", m->peak_mb, 2);
         cli_json_round(x, "activation_mb", activation_mb(m), 3);
+        cli_json_round(x, "input_mb", (double)oct_plan_input_size(m->session.plan) * 1e-6, 3);
         cli_json_round(x, "load_ms", m->session.load_ms, 3);
         cli_json_round(x, "plan_ms", m->session.plan_ms, 3);
         if (i) cli_json_add(x, "layers", layers_json(&models[0], m, x));

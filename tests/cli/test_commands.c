@@ -225,8 +225,8 @@ static void odd_names_do_no_harm(void **state)
 static void bench_prints_the_agreed_keys(void **state)
 {
     static const char *const keys[] = {
-        "median_ms", "mean_ms", "min_ms",      "p90_ms",        "p99_ms", "runs",   "throughput",
-        "load_ms",   "plan_ms", "peak_rss_mb", "activation_mb", "gmac",   "threads"};
+        "median_ms", "mean_ms", "min_ms",      "p90_ms",        "p99_ms", "runs",    "throughput",
+        "load_ms",   "plan_ms", "peak_rss_mb", "activation_mb", "gmac",   "threads", "input_mb"};
     place *p = *state;
     json_t *j;
 

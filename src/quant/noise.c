@@ -10,13 +10,19 @@
 #include "exec/plan.h"
 #include "exec/run.h"
 
-#define MOST_SAMPLES 16384 /* of a value; they are spread over all of it */
+/* What the float run left of one value. */
+typedef struct kept {
+    oct_noise *value;
+    float *samples;
+    int64_t cap, n;
+} kept;
 
 typedef struct listener {
-    oct_noise *values;
-    oct_map by_name; /* index + 1 */
-    float *samples;  /* MOST_SAMPLES for each value */
-    int64_t *n_samples;
+    kept *kept;
+    int32_t n;
+    oct_map by_name;  /* index + 1 */
+    float *other;     /* the quantized run's samples of one value */
+    uint64_t *counts; /* of all histograms */
     bool compares;
 } listener;
 
@@ -32,30 +38,28 @@ static float element(const oct_seen *s, int64_t i)
     return x[(i / (channels * pixels) * pixels + i % pixels) * s->pitch + i / pixels % channels];
 }
 
+static int64_t sample(const oct_seen *s, float *to, int64_t cap)
+{
+    const int64_t len = oct_type_len(s->type);
+    const int64_t step = OCT_MAX((len + cap - 1) / cap, (int64_t)1) | 1;
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < len && n < cap; i += step)
+        to[n++] = element(s, i);
+    return n;
+}
+
 static oct_status on_value(void *user, const oct_seen *s)
 {
     listener *l = user;
     const uintptr_t at = (uintptr_t)oct_map_get(&l->by_name, s->value->name);
-    const int64_t len = oct_type_len(s->type);
-    const int64_t step = OCT_MAX((len + MOST_SAMPLES - 1) / MOST_SAMPLES, (int64_t)1) | 1;
-    float *samples;
-    int64_t n = 0;
+    kept *k = at ? &l->kept[at - 1] : NULL;
 
-    if (!at || s->type->dtype != OCT_DTYPE_F32) return OCT_OK;
-    samples = l->samples + (int64_t)(at - 1) * MOST_SAMPLES;
-    for (int64_t i = 0; i < len && n < MOST_SAMPLES; i += step, n++) {
-        const float x = element(s, i);
-
-        if (!l->compares) {
-            samples[n] = x;
-        } else if (n < l->n_samples[at - 1]) {
-            const double d = (double)x - (double)samples[n];
-
-            l->values[at - 1].error += d * d;
-            l->values[at - 1].signal += (double)samples[n] * (double)samples[n];
-        }
-    }
-    if (!l->compares) l->n_samples[at - 1] = n;
+    if (!k || s->type->dtype != OCT_DTYPE_F32) return OCT_OK;
+    if (!l->compares)
+        k->n = sample(s, k->samples, k->cap);
+    else if (sample(s, l->other, k->cap) == k->n)
+        oct_distance_see(&k->value->distance, k->samples, l->other, k->n);
     return OCT_OK;
 }
 
@@ -112,21 +116,65 @@ static oct_status compare(listener *l, const oct_graph *exact, oct_feed *f, int6
     return OCT_OK;
 }
 
+/* Places that will be compared: no more than there are, as far as that is known. */
+static int64_t room_for(const oct_graph *g, const oct_noise *v)
+{
+    const oct_value *at = oct_graph_find_value(g, v->name);
+    const int64_t most = v->most > 0 ? v->most : OCT_NOISE_SAMPLES;
+    const int64_t len = at ? oct_type_len(&at->type) : -1;
+
+    return OCT_MAX(len >= 0 ? OCT_MIN(len, most) : most, (int64_t)1);
+}
+
+static oct_status listen(listener *l, const oct_graph *g, oct_noise *values)
+{
+    const size_t n_counts = 2 * (size_t)OCT_DISTANCE_SLOTS;
+    int64_t most = 1;
+
+    l->kept = oct_calloc(g->ctx, (size_t)l->n + 1, sizeof(*l->kept));
+    l->counts = oct_calloc(g->ctx, (size_t)l->n + 1, n_counts * sizeof(*l->counts));
+    if (!l->kept || !l->counts) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < l->n; i++) {
+        kept *k = &l->kept[i];
+
+        *k = (kept){.value = &values[i], .cap = room_for(g, &values[i])};
+        oct_distance_init(&values[i].distance, l->counts + (size_t)i * n_counts);
+        most = OCT_MAX(most, k->cap);
+        if (!(k->samples = oct_calloc(g->ctx, (size_t)k->cap, sizeof(float))))
+            return OCT_ERR_MEMORY;
+        OCT_TRY(oct_map_put(&l->by_name, values[i].name, (void *)(uintptr_t)(i + 1)));
+    }
+    l->other = oct_calloc(g->ctx, (size_t)most, sizeof(float));
+    return l->other ? OCT_OK : OCT_ERR_MEMORY;
+}
+
+static void stop_listening(listener *l, oct_ctx *ctx)
+{
+    for (int32_t i = 0; l->kept && i < l->n; i++) {
+        oct_noise *v = l->kept[i].value;
+
+        oct_free(ctx, l->kept[i].samples);
+        if (!v) continue;
+        v->error = oct_distance_error(&v->distance);
+        oct_distance_init(&v->distance, NULL); /* the counts go */
+    }
+    oct_free(ctx, l->kept);
+    oct_free(ctx, l->counts);
+    oct_free(ctx, l->other);
+    oct_map_fini(&l->by_name);
+}
+
 oct_status oct_noise_measure(const oct_graph *exact, const oct_graph *quantized, oct_feed *f,
                              int64_t images, oct_noise *values, int32_t n)
 {
     oct_ctx *ctx = exact->ctx;
-    listener l = {.values = values};
+    listener l = {.n = n};
     oct_plan *plans[2] = {NULL, NULL};
     oct_run *runs[2] = {NULL, NULL};
-    oct_status st = OCT_OK;
+    oct_status st;
 
     oct_map_init(&l.by_name, ctx);
-    l.samples = oct_calloc(ctx, (size_t)n + 1, MOST_SAMPLES * sizeof(float));
-    l.n_samples = oct_calloc(ctx, (size_t)n + 1, sizeof(int64_t));
-    if (!l.samples || !l.n_samples) st = OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < n && !st; i++)
-        st = oct_map_put(&l.by_name, values[i].name, (void *)(uintptr_t)(i + 1));
+    st = listen(&l, exact, values);
     if (!st) st = make_run(exact, &l.by_name, false, &plans[0], &runs[0]);
     if (!st) st = make_run(quantized, &l.by_name, true, &plans[1], &runs[1]);
     if (!st) st = compare(&l, exact, f, images, runs[0], runs[1]);
@@ -134,8 +182,6 @@ oct_status oct_noise_measure(const oct_graph *exact, const oct_graph *quantized,
         oct_run_free(runs[i]);
         oct_plan_free(plans[i]);
     }
-    oct_map_fini(&l.by_name);
-    oct_free(ctx, l.samples);
-    oct_free(ctx, l.n_samples);
+    stop_listening(&l, ctx);
     return st;
 }

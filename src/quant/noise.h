@@ -3,19 +3,18 @@
 #ifndef OCT_QUANT_NOISE_H
 #define OCT_QUANT_NOISE_H
 
+#include "quant/distance.h"
 #include "quant/feed.h"
 
-/* Error and signal of one value, summed over pictures. */
-typedef struct oct_noise {
-    const char *name; /* of the value, in both networks */
-    double error, signal;
-} oct_noise;
+enum { OCT_NOISE_SAMPLES = 16384 }; /* of a value; they are spread over all of it */
 
-/* error power / signal power; < 0: nothing was seen */
-static inline double oct_noise_ratio(const oct_noise *n)
-{
-    return n->signal > 0 ? n->error / n->signal : n->error > 0 ? 1.0 : -1.0;
-}
+/* One value that both networks have. */
+typedef struct oct_noise {
+    const char *name;
+    int64_t most;          /* places to compare in a picture, at most; 0: OCT_NOISE_SAMPLES */
+    oct_error error;       /* the result */
+    oct_distance distance; /* while measuring */
+} oct_noise;
 
 /* Runs both networks (which have the same names) over the first `images` items of the feed and
  * compares the named values, at some of their places if they are large. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main job, from a float graph to a quantized one. */
+#include "quant/quantize.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,12 +61,20 @@ static oct_status raise_opset(oct_graph *g)
     return OCT_OK;
 }
 
-static oct_status normalise(oct_quantized *q, const oct_graph *g)
+oct_status oct_quantize_normalise(const oct_graph *g, oct_graph **out)
 {
-    OCT_TRY(oct_graph_clone(g, &q->g));
-    OCT_TRY(raise_opset(q->g));
-    OCT_TRY(oct_pipeline_run(q->g, "simplify", NULL, NULL));
-    return oct_graph_infer(q->g);
+    oct_graph *copy = NULL;
+    oct_status st;
+
+    OCT_TRY(oct_graph_clone(g, &copy));
+    if ((st = raise_opset(copy))) goto fail;
+    if ((st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
+    if ((st = oct_graph_infer(copy))) goto fail;
+    *out = copy;
+    return OCT_OK;
+fail:
+    oct_graph_free(copy);
+    return st;
 }
 
 /* --- settings --- */
@@ -190,7 +200,7 @@ static oct_status measure_layers(oct_quantized *q, oct_feed *f)
     if (!st) st = oct_noise_measure(q->bound, lowered, f, NOISE_IMAGES, noise, k);
     oct_graph_free(lowered);
     for (int32_t i = 0; i < k && !st; i++)
-        q->layers[i].noise = oct_noise_ratio(&noise[i]);
+        q->layers[i].noise = noise[i].error.noise;
     return st;
 }
 
@@ -224,7 +234,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     oct_status st;
 
     OCT_TRY(choose_target(q));
-    OCT_TRY(normalise(q, g));
+    OCT_TRY(oct_quantize_normalise(g, &q->g));
     OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->is_corrected));
     OCT_TRY(oct_feed_new(q->g, images, &q->o, &q->bound, &f));
     st = oct_place(q->bound, &q->target, &q->o, &q->m);
@@ -315,7 +325,7 @@ oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)
 oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out)
 {
     oct_quantized q = {.ctx = g->ctx};
-    oct_status st = normalise(&q, g);
+    oct_status st = oct_quantize_normalise(g, &q.g);
 
     if (!st) st = oct_qmap_load(q.g, qmap_path, &q.m);
     if (!st) st = oct_lower(q.m, NULL, out);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stages of an analysis: each fills in its part of the result. */
+#ifndef OCT_ANALYZE_STAGES_H
+#define OCT_ANALYZE_STAGES_H
+
+#include "analyze/analysis.h"
+#include "analyze/pair.h"
+
+/* layers.c: rows for units, with what needs no pictures; outputs without errors. */
+oct_status oct_analyze_layers(oct_analysis *a, const oct_pair *p);
+
+/* statistics.c: rows for sites. */
+oct_status oct_analyze_statistics(oct_analysis *a, const oct_pair *p);
+
+/* graphwise.c: errors of layers and outputs, with everything quantized. */
+oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p);
+
+#endif

@@ -202,10 +202,18 @@ static void split_marked(oct_placer *p, sharing *s, const uint8_t *except, float
     }
 }
 
+/* Do channels stay apart in it? Then it takes any scale for each of them at no cost. */
+static bool is_channelwise(const oct_node *n)
+{
+    return oct_node_is(n, &oct_op_add) || oct_node_is(n, &oct_op_mul) ||
+           oct_node_is(n, &oct_op_global_average_pool);
+}
+
 /*
  * In front of depthwise convolutions each channel has its own scale. Dense ones fold scales into
  * their weights, which costs the weights what it gives the activations: half-way is best for both.
- * Pictures keep one scale, and so do values of one pixel, where nothing is gained.
+ * What only sums, gates (squeeze and excitation) and global pools read has its own again. Pictures
+ * keep one scale, and so do values of one pixel, where nothing is gained.
  */
 static oct_status split_channels(oct_placer *p, sharing *s)
 {
@@ -229,6 +237,11 @@ static oct_status split_channels(oct_placer *p, sharing *s)
                           oct_type_span(&v->type, 2, v->type.rank) <= 1);
     }
     split_marked(p, s, except, 0.5f);
+    memset(p->mark, 0, n_ids);
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        for (int32_t i = 0; i < n->n_in && is_channelwise(n); i++)
+            if (oct_placer_reads(p, n, i)) mark_sources(p, n->in[i]);
+    split_marked(p, s, except, 1.0f);
     return OCT_OK;
 }
 

@@ -171,6 +171,31 @@ static void tensors_at_depthwise_have_scales_for_channels(void **state)
     finish(&p);
 }
 
+/* Squeeze and excitation: what only a pool and a product read may have a scale for each channel. */
+static void gated_tensors_have_scales_for_channels(void **state)
+{
+    placed p;
+    oct_value *x, *a, *gate, *y;
+
+    start(&p, *state, "octet");
+    x = image(&p, 3);
+    a = layer(&p, "a", x, 4);
+    gate = emit(p.f, &oct_op_global_average_pool, a, NULL);
+    gate = emit(p.f, &oct_op_hard_sigmoid, layer(&p, "gate", gate, 4), NULL);
+    y = emit(p.f, &oct_op_mul, a, gate);
+    output(&p, layer(&p, "y", y, 4));
+    place(&p);
+    assert_int_equal(at(&p, a)->spec.axis, 1);
+    assert_true(at(&p, a)->channel_share == 1.0f);
+    assert_int_equal(at(&p, gate)->spec.axis, OCT_QSPEC_PER_TENSOR); /* one pixel */
+    assert_true(at(&p, y)->channel_share == 0.5f);
+    finish(&p);
+    assert_ok(p.f->ctx, oct_target_find(p.f->ctx, "openvino", &p.t));
+    place(&p);
+    assert_int_equal(at(&p, a)->spec.axis, OCT_QSPEC_PER_TENSOR);
+    finish(&p);
+}
+
 static void scales_reach_their_readers(void **state)
 {
     placed p;
@@ -550,6 +575,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(concat_keeps_shares_or_requantizes, setup, teardown),
         cmocka_unit_test_setup_teardown(tensors_at_depthwise_have_scales_for_channels, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(gated_tensors_have_scales_for_channels, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_reach_their_readers, setup, teardown),
         cmocka_unit_test_setup_teardown(products_over_another_axis_get_one_scale, setup, teardown),
         cmocka_unit_test_setup_teardown(float_readers_pull_no_points, setup, teardown),

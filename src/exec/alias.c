@@ -183,7 +183,7 @@ static void alias_in_place(aliaser *a, const oct_step *s)
     oct_plan *p = a->p;
     oct_slot *out = &p->slots[s->out[0]];
 
-    if (!(s->kernel->flags & OCT_KERNEL_IN_PLACE)) return;
+    if (!(s->kernel->flags & OCT_KERNEL_IN_PLACE) || p->is_apart) return;
     for (int32_t i = 0; i < s->n_in; i++) {
         const int32_t k = s->in[i];
 

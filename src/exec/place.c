@@ -33,7 +33,8 @@ static void find_lifetimes(oct_plan *p)
             touch(p, s->out[k], i, true);
     }
     for (int32_t i = 0; i < p->n_slots; i++)
-        if (p->slots[i].pinned) touch(p, i, p->n_steps, false);
+        if (p->slots[i].pinned || (p->is_apart && p->slots[i].first >= 0))
+            touch(p, i, p->n_steps, false);
 }
 
 /* Bytes a slot takes: a vector load may read past the end of the last row. */

@@ -183,8 +183,8 @@ oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options, oct
     return oct_plan_new_watching(g, options, NULL, out);
 }
 
-oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
-                                 const uint8_t *wanted, oct_plan **out)
+static oct_status new_plan(const oct_graph *g, const oct_plan_options *options,
+                           const uint8_t *wanted, bool is_apart, oct_plan **out)
 {
     oct_plan *p = oct_calloc(g->ctx, 1, sizeof(*p));
     oct_status st = OCT_ERR_MEMORY;
@@ -192,6 +192,7 @@ oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *opt
     if (!p) return OCT_ERR_MEMORY;
     p->ctx = g->ctx;
     p->wanted = wanted;
+    p->is_apart = is_apart;
     read_options(&p->options, options);
     p->n_threads = p->options.n_threads > 0 ? p->options.n_threads : oct_ctx_threads(g->ctx);
     oct_parallel_set_threads(p->n_threads); /* kernels are made for that many */
@@ -206,6 +207,18 @@ oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *opt
 fail:
     oct_plan_free(p);
     return st;
+}
+
+oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
+                                 const uint8_t *wanted, oct_plan **out)
+{
+    return new_plan(g, options, wanted, false, out);
+}
+
+oct_status oct_plan_new_apart(const oct_graph *g, const oct_plan_options *options,
+                              const uint8_t *wanted, oct_plan **out)
+{
+    return new_plan(g, options, wanted, true, out);
 }
 
 void oct_plan_free(oct_plan *p)

@@ -47,6 +47,8 @@ typedef struct oct_fuse {
     float residual_scale;
     int32_t shuffle; /* groups of a channel shuffle (Reshape, Transpose, Reshape); 0: none */
     bool fake;       /* QuantizeLinear and DequantizeLinear as one, in f32 */
+    int32_t bins;    /* of a distribution whose mean is taken (expectation.c); 0: none */
+    bool by_pixel;   /* the means of a pixel lie side by side */
 } oct_fuse;
 
 /* A step on codes: how its operands and its result stand for numbers. */
@@ -94,6 +96,7 @@ struct oct_plan {
     uint8_t *is_dynamic;   /* by node id */
     uint8_t *is_kept;      /* by value id: a hook wants to see it */
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
+    bool is_apart;         /* no value's bytes are used again: see oct_plan_new_apart() */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     oct_tensor **frozen;   /* by value id: constants computed for this plan; owned */
     size_t block_size, input_size, scratch_size;
@@ -103,6 +106,10 @@ struct oct_plan {
 /* oct_plan_new(), and the values marked in `wanted` (by id in g) are shown to hooks. */
 oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out);
+
+/* The same, and all values are there after a run: parts of it can be run again (partial.h). */
+oct_status oct_plan_new_apart(const oct_graph *g, const oct_plan_options *options,
+                              const uint8_t *wanted, oct_plan **out);
 
 /* --- slots (slots.c) --- */
 

@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "exec/layout.h"
 
-static void *address(const oct_run *r, int32_t slot)
+void *oct_run_address(const oct_run *r, int32_t slot)
 {
     const oct_plan *p = r->plan;
 
@@ -35,9 +35,9 @@ static oct_status bind_steps(oct_run *r)
         if (!b->in) return OCT_ERR_MEMORY;
         b->out = b->in + s->n_in;
         for (int32_t k = 0; k < s->n_in; k++)
-            b->in[k] = address(r, s->in[k]);
+            b->in[k] = oct_run_address(r, s->in[k]);
         for (int32_t k = 0; k < s->n_out; k++)
-            b->out[k] = address(r, s->out[k]);
+            b->out[k] = oct_run_address(r, s->out[k]);
         if (s->kernel->bind) OCT_TRY(s->kernel->bind(p, b));
     }
     return OCT_OK;
@@ -62,8 +62,8 @@ static oct_status wrap_outputs(oct_run *r)
         if (v->data || p->frozen[v->id])
             r->outputs[i] = oct_tensor_ref(v->data ? v->data : p->frozen[v->id]);
         else if (slot >= 0)
-            OCT_TRY(
-                oct_tensor_borrow(r->ctx, &p->slots[slot].type, address(r, slot), &r->outputs[i]));
+            OCT_TRY(oct_tensor_borrow(r->ctx, &p->slots[slot].type, oct_run_address(r, slot),
+                                      &r->outputs[i]));
     }
     return OCT_OK;
 }
@@ -81,8 +81,8 @@ static oct_status wrap_for_dynamic(oct_run *r)
 
         if (p->frozen[i]) r->env.by_id[i] = oct_tensor_ref(p->frozen[i]);
         if (slot < 0 || !p->slots[slot].pinned || p->slots[slot].data) continue;
-        OCT_TRY(
-            oct_tensor_borrow(r->ctx, &p->slots[slot].type, address(r, slot), &r->env.by_id[i]));
+        OCT_TRY(oct_tensor_borrow(r->ctx, &p->slots[slot].type, oct_run_address(r, slot),
+                                  &r->env.by_id[i]));
     }
     return OCT_OK;
 }
@@ -154,7 +154,7 @@ oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size
 
     OCT_TRY(find_input(r, name, &v));
     slot = plain_slot(r->plan, v);
-    *data = address(r, slot);
+    *data = oct_run_address(r, slot);
     if (size) oct_type_bytes(&r->plan->slots[slot].type, size);
     return OCT_OK;
 }
@@ -168,7 +168,7 @@ oct_status oct_run_set_input(oct_run *r, const char *name, const oct_tensor *t)
     if (!oct_type_equal(&t->type, &v->type))
         return oct_fail(r->ctx, OCT_ERR_SHAPE, "input '%s' is %s, the plan was made for %s", name,
                         oct_type_text(&t->type, have), oct_type_text(&v->type, want));
-    memcpy(address(r, plain_slot(r->plan, v)), t->data, t->size);
+    memcpy(oct_run_address(r, plain_slot(r->plan, v)), t->data, t->size);
     return OCT_OK;
 }
 

@@ -33,6 +33,9 @@ struct oct_run {
     void *step_user;
 };
 
+/* Where a slot's numbers are; NULL for none (-1). */
+void *oct_run_address(const oct_run *r, int32_t slot);
+
 /* For calibration and analysis: every kept value, in place. */
 void oct_run_set_seen_hook(oct_run *r, oct_seen_hook hook, void *user);
 

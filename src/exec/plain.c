@@ -7,7 +7,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     (void)p;
     *layout = OCT_LAYOUT_PLAIN;
-    return s->node && !s->fuse.shuffle && !s->fuse.fake;
+    return s->node && !s->fuse.shuffle && !s->fuse.fake && !s->fuse.bins;
 }
 
 /* Tensors on the block's memory, made once for each run. */

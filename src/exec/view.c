@@ -37,7 +37,7 @@ static bool accepts_view(const oct_plan *p, const oct_step *s, oct_layout *layou
     const oct_slot *x = oct_step_in(p, s, 0), *y = oct_step_out(p, s, 0);
 
     if (!s->node || !(s->node->op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY)) || s->n_out != 1 || !x ||
-        !y || s->fuse.shuffle)
+        !y || s->fuse.shuffle || s->fuse.bins)
         return false;
     if (oct_type_len(&x->type) != oct_type_len(&y->type) || x->type.dtype != y->type.dtype ||
         x->data)

@@ -206,6 +206,73 @@ static void fake_quantize(const float *x, float *y, int64_t n, const float *scal
     if (i < n) store_part(y + i, fake(load_part(x + i, n - i), s, l, h), n - i);
 }
 
+/* --- transposing --- */
+
+/* Lanes of two vectors take turns: those of the first halves, those of the second. */
+#if VW == 16
+#define FIRST_HALVES(a, b)                                                                         \
+    __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define SECOND_HALVES(a, b)                                                                        \
+    __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#elif VW == 8
+#define FIRST_HALVES(a, b)  __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define SECOND_HALVES(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define FIRST_HALVES(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define SECOND_HALVES(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+
+/* A square of VW x VW: each round puts rows that are VW / 2 apart beside each other. */
+INLINE void turn(vf row[VW])
+{
+    for (int width = 1; width < VW; width *= 2) {
+        vf next[VW];
+
+        for (int i = 0; i < VW / 2; i++) {
+            next[2 * i] = FIRST_HALVES(row[i], row[i + VW / 2]);
+            next[2 * i + 1] = SECOND_HALVES(row[i], row[i + VW / 2]);
+        }
+        for (int i = 0; i < VW; i++)
+            row[i] = next[i];
+    }
+}
+
+static void transpose_whole(const float *x, int64_t x_pitch, float *y, int64_t y_pitch)
+{
+    vf row[VW];
+
+    for (int i = 0; i < VW; i++)
+        row[i] = load(x + i * x_pitch);
+    turn(row);
+    for (int i = 0; i < VW; i++)
+        store(y + i * y_pitch, row[i]);
+}
+
+/* At the rim: only so many rows and columns are there. */
+static void transpose_part(const float *x, int64_t x_pitch, float *y, int64_t y_pitch, int64_t rows,
+                           int64_t cols)
+{
+    for (int64_t c = 0; c < cols; c++)
+        for (int64_t r = 0; r < rows; r++)
+            y[c * y_pitch + r] = x[r * x_pitch + c];
+}
+
+static void transpose(const float *x, int64_t x_pitch, float *y, int64_t y_pitch, int64_t rows,
+                      int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r += VW)
+        for (int64_t c = 0; c < cols; c += VW) {
+            const float *from = x + r * x_pitch + c;
+            float *to = y + c * y_pitch + r;
+
+            if (r + VW <= rows && c + VW <= cols)
+                transpose_whole(from, x_pitch, to, y_pitch);
+            else
+                transpose_part(from, x_pitch, to, y_pitch, r + VW <= rows ? VW : rows - r,
+                               c + VW <= cols ? VW : cols - c);
+        }
+}
+
 extern const oct_conv_simd OCT_SIMD_CONV;
 extern const oct_look_simd OCT_SIMD_LOOK;
 
@@ -217,6 +284,7 @@ const oct_simd OCT_SIMD_NAME = {
     .softmax = softmax,
     .axpy = axpy,
     .fake_quantize = fake_quantize,
+    .transpose = transpose,
     .conv = &OCT_SIMD_CONV,
     .look = &OCT_SIMD_LOOK,
 };

@@ -42,6 +42,10 @@ typedef struct oct_simd {
     void (*fake_quantize)(const float *x, float *y, int64_t n, const float *scale, const float *low,
                           const float *high, int step);
 
+    /* y[c * y_pitch + r] = x[r * x_pitch + c]; they do not overlap. */
+    void (*transpose)(const float *x, int64_t x_pitch, float *y, int64_t y_pitch, int64_t rows,
+                      int64_t cols);
+
     const oct_conv_simd *conv;
     const oct_look_simd *look;
 } oct_simd;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tails of detectors are made of: transposing, distributions of boxes, parts put together.
+ */
+#include "unit/exec_net.h"
+
+#include <string.h>
+
+#include "exec/kernel.h"
+#include "exec/simd/simd.h"
+
+#define MAX_OUT 8
+
+static const char *const sets[] = {"AVX512_CORE", "AVX2", "SSE41"};
+
+static void restart(fixture *f)
+{
+    oct_graph_free(f->g);
+    f->g = NULL;
+    assert_ok(f->ctx, oct_graph_new(f->ctx, "test", &f->g));
+    f->b = (oct_builder){.g = f->g};
+}
+
+static oct_value *picture(fixture *f, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    return graph_input(f, "x", OCT_DTYPE_F32, 4, (const int64_t[]){n, c, h, w});
+}
+
+static void output(fixture *f, oct_value *v)
+{
+    assert_ok(f->ctx, oct_graph_add_output(f->g, v));
+}
+
+static oct_value *reshape(fixture *f, oct_value *x, int rank, const int64_t *dims)
+{
+    return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, rank));
+}
+
+static oct_value *transpose(fixture *f, oct_value *x, int rank, const int64_t *perm)
+{
+    oct_node *n = node(f, &oct_op_transpose, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(n, "perm", perm, rank));
+    return infer(f, n);
+}
+
+static oct_value *cast(fixture *f, oct_value *x, oct_dtype to)
+{
+    oct_node *n = node(f, &oct_op_cast, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_int(n, "to", to));
+    return infer(f, n);
+}
+
+/* The plan against plain kernels, with 1 to 3 threads and every instruction set. */
+static void check(fixture *f, const char *what)
+{
+    oct_plan_options plain, fast;
+    oct_tensor *want[MAX_OUT] = {NULL};
+
+    oct_plan_options_init(&plain);
+    plain.plain = 1;
+    run_graph(f, &plain, want);
+    for (size_t i = 0; i < OCT_COUNT(sets); i++) {
+        oct_tensor *got[MAX_OUT] = {NULL};
+
+        oct_plan_options_init(&fast);
+        fast.n_threads = 1 + (int32_t)i;
+        setenv("ONEDNN_MAX_CPU_ISA", sets[i], 1);
+        run_graph(f, &fast, got);
+        unsetenv("ONEDNN_MAX_CPU_ISA");
+        for (int32_t k = 0; k < f->g->n_outputs; k++) {
+            assert_same(what, got[k], want[k], 2e-5);
+            oct_tensor_unref(got[k]);
+        }
+    }
+    for (int32_t k = 0; k < f->g->n_outputs; k++)
+        oct_tensor_unref(want[k]);
+}
+
+/* Steps of the plan for this graph with such a label. */
+static int steps_labelled(fixture *f, const char *label)
+{
+    oct_plan *p = NULL;
+    int n = 0;
+
+    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
+        oct_step_info info = {.struct_size = sizeof(info)};
+
+        oct_plan_step(p, i, &info);
+        n += strcmp(info.op, label) == 0;
+    }
+    oct_plan_free(p);
+    return n;
+}
+
+static void squares_are_turned(void **state)
+{
+    static const int64_t shapes[][2] = {{1, 1}, {1, 40}, {40, 1}, {16, 16}, {17, 33}, {5, 70}};
+
+    (void)state;
+    for (int i = 0; oct_simd_at(i); i++)
+        for (size_t k = 0; k < OCT_COUNT(shapes); k++) {
+            const int64_t rows = shapes[k][0], cols = shapes[k][1];
+            float x[40 * 73], y[70 * 43];
+
+            for (int64_t e = 0; e < 40 * 73; e++)
+                x[e] = (float)e;
+            for (int64_t e = 0; e < 70 * 43; e++)
+                y[e] = -1;
+            oct_simd_at(i)->transpose(x, cols + 3, y, rows + 3, rows, cols);
+            for (int64_t c = 0; c < cols; c++)
+                for (int64_t r = 0; r < rows + 3 && c * (rows + 3) + r < 70 * 43; r++)
+                    assert_true(y[c * (rows + 3) + r] ==
+                                (r < rows ? x[r * (cols + 3) + c] : -1.0f));
+        }
+}
+
+static void transposes_of_every_size(void **state)
+{
+    static const oct_dtype types[] = {OCT_DTYPE_F32, OCT_DTYPE_U8, OCT_DTYPE_I16, OCT_DTYPE_F64};
+    static const int64_t perms[][4] = {{0, 2, 1, 3}, {0, 3, 1, 2}, {3, 2, 1, 0}, {2, 3, 0, 1},
+                                       {0, 1, 3, 2}, {1, 0, 2, 3}, {0, 1, 2, 3}};
+
+    for (size_t t = 0; t < OCT_COUNT(types); t++) {
+        fixture *f = *state;
+        oct_value *x;
+
+        restart(f);
+        x = picture(f, 3, 18, 7, 70);
+        if (types[t] != OCT_DTYPE_F32) x = cast(f, emit(f, &oct_op_abs, x, NULL), types[t]);
+        for (size_t i = 0; i < OCT_COUNT(perms); i++)
+            output(f, transpose(f, x, 4, perms[i]));
+        check(f, oct_dtype_get(types[t])->name);
+    }
+}
+
+static oct_value *expectation(fixture *f, oct_rng *rng, oct_value *x, int64_t bins, bool by_pixel)
+{
+    const int64_t n = x->type.dim[0], pixels = x->type.dim[2] * x->type.dim[3];
+    oct_node *soft;
+
+    x = reshape(f, x, 4, (const int64_t[]){n, 4, bins, pixels});
+    x = transpose(f, x, 4,
+                  by_pixel ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3});
+    soft = node(f, &oct_op_softmax, x, NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_int(soft, "axis", 1));
+    return emit(f, &oct_op_conv, infer(f, soft),
+                weights(f, rng, 4, (const int64_t[]){1, bins, 1, 1}));
+}
+
+static void means_of_distributions(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        fixture *f = *state;
+        const int64_t bins = i & 1 ? 17 : 16;
+        oct_rng rng;
+        oct_value *x;
+
+        restart(f);
+        oct_rng_init(&rng, (uint64_t)i);
+        x = conv(f, &rng, picture(f, 2, 5, 11, 13), &(conv_case){5, 4 * bins, 1, 1, 1, 0, 1});
+        output(f, expectation(f, &rng, x, bins, (i & 2) != 0));
+        assert_int_equal(steps_labelled(f, "Softmax+Conv"), 1);
+        check(f, "distribution");
+    }
+}
+
+/* Somebody else reads what the softmax makes: nothing may be left out. */
+static void distributions_that_are_read_stay(void **state)
+{
+    fixture *f = *state;
+    oct_rng rng;
+    oct_value *x;
+
+    oct_rng_init(&rng, 5);
+    x = conv(f, &rng, picture(f, 1, 5, 6, 7), &(conv_case){5, 64, 1, 1, 1, 0, 1});
+    x = expectation(f, &rng, x, 16, false);
+    output(f, x);
+    output(f, x->producer->in[0]);
+    assert_int_equal(steps_labelled(f, "Softmax+Conv"), 0);
+    check(f, "distribution and softmax");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(squares_are_turned),
+        T(transposes_of_every_size),
+        T(means_of_distributions),
+        T(distributions_that_are_read_stay),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -81,6 +81,20 @@ bool oct_act_of(const oct_node *n, oct_act *act)
     return false;
 }
 
+/* Fused multiplications, so that the last bit is what machines with such an instruction give. */
+static float rational_sigmoid(float x)
+{
+    static const float odd[] = OCT_ACT_LOGISTIC_ODD, even[] = OCT_ACT_LOGISTIC_EVEN;
+    const float y = fminf(fmaxf(x, -OCT_ACT_LOGISTIC_LIMIT), OCT_ACT_LOGISTIC_LIMIT);
+    float p = odd[0], q = even[0];
+
+    for (size_t i = 1; i < OCT_COUNT(odd); i++)
+        p = fmaf(p, y * y, odd[i]);
+    for (size_t i = 1; i < OCT_COUNT(even); i++)
+        q = fmaf(q, y * y, even[i]);
+    return fminf(fmaxf(p * y / q + 0.5f, 0), 1);
+}
+
 float oct_act_apply(const oct_act *act, float x)
 {
     const float a = act->a, b = act->b;
@@ -110,6 +124,10 @@ float oct_act_apply(const oct_act *act, float x)
         return x < 0 ? a * expm1f(x) : x;
     case OCT_ACT_MISH:
         return x * tanhf(log1pf(expf(x)));
+    case OCT_ACT_RATIONAL_SIGMOID:
+        return rational_sigmoid(x);
+    case OCT_ACT_RATIONAL_SWISH:
+        return x * rational_sigmoid(a * x);
     default:
         return x;
     }
@@ -131,6 +149,8 @@ const char *oct_act_name(oct_act_kind kind)
         [OCT_ACT_GELU_TANH] = "Gelu(tanh)",
         [OCT_ACT_ELU] = "Elu",
         [OCT_ACT_MISH] = "Mish",
+        [OCT_ACT_RATIONAL_SIGMOID] = "Sigmoid",
+        [OCT_ACT_RATIONAL_SWISH] = "Swish",
     };
 
     return names[kind];

@@ -19,6 +19,8 @@ typedef enum oct_act_kind {
     OCT_ACT_GELU_TANH, /* approximated */
     OCT_ACT_ELU,       /* a = alpha */
     OCT_ACT_MISH,
+    OCT_ACT_RATIONAL_SIGMOID, /* a quotient of polynomials, as ONNX Runtime has it; */
+    OCT_ACT_RATIONAL_SWISH,   /* both behind dynamic quantization only (ADR 10) */
     OCT_ACT_COUNT
 } oct_act_kind;
 
@@ -29,6 +31,22 @@ typedef struct oct_act {
 
 /* Is this node an activation of one f32 operand with constant parameters? */
 bool oct_act_of(const oct_node *n, oct_act *act);
+
+/*
+ * The logistic function as odd(x) / even(x) + 1/2 between two limits; the coefficients of the
+ * polynomials go from the highest power down.
+ */
+#define OCT_ACT_LOGISTIC_LIMIT 18.0f
+#define OCT_ACT_LOGISTIC_ODD                                                                       \
+    {                                                                                              \
+        4.37031012579801e-11f, 1.15627324459942e-07f, 6.08574864600143e-05f,                       \
+            8.51377133304701e-03f, 2.48287947061529e-01f                                           \
+    }
+#define OCT_ACT_LOGISTIC_EVEN                                                                      \
+    {                                                                                              \
+        6.10247389755681e-13f, 5.76102136993427e-09f, 6.29106785017040e-06f,                       \
+            1.70198817374094e-03f, 1.16817656904453e-01f, 9.93151921023180e-01f                    \
+    }
 
 /* One value; the oracle of all vectorised forms. */
 float oct_act_apply(const oct_act *act, float x);

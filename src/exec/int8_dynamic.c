@@ -152,13 +152,24 @@ static oct_status pack_weights(oct_plan *p, const oct_step *s, const shape *w, o
     return bytes && memory ? OCT_OK : OCT_ERR_MEMORY;
 }
 
+/*
+ * What follows is quantized by the largest of all results, and a last bit of that moves every code
+ * of the next layer: these must be ONNX Runtime's, so its logistic function is used (ADR 10).
+ */
+static oct_act rational(oct_act act)
+{
+    if (act.kind == OCT_ACT_SIGMOID) act.kind = OCT_ACT_RATIONAL_SIGMOID;
+    if (act.kind == OCT_ACT_SWISH) act.kind = OCT_ACT_RATIONAL_SWISH;
+    return act;
+}
+
 /* The scale is filled in by each run; here it is 1. */
 static oct_status pack_finish(oct_plan *p, const oct_step *s, state *st)
 {
     const oct_tensor *bias = oct_step_const(p, s, BIAS);
     const int64_t n = st->conv.c_out;
     float *list = oct_plan_alloc(p, 2 * (size_t)n, sizeof(float));
-    oct_int8_finish_spec spec = {.c = n, .scale = list, .act = {s->fuse.act[0]}};
+    oct_int8_finish_spec spec = {.c = n, .scale = list, .act = {rational(s->fuse.act[0])}};
     void *memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(n));
 
     if (!list || !memory) return OCT_ERR_MEMORY;

@@ -128,6 +128,8 @@ static void to_floats(const oct_int8_finish *f, int64_t first, const rows *r)
 {
 #define TO_FLOATS(kind) first_act(kind, f, first, r)
     if (!f->act[0].kind) TO_FLOATS(OCT_ACT_NONE);
+    if (f->act[0].kind == OCT_ACT_RATIONAL_SIGMOID) TO_FLOATS(OCT_ACT_RATIONAL_SIGMOID);
+    if (f->act[0].kind == OCT_ACT_RATIONAL_SWISH) TO_FLOATS(OCT_ACT_RATIONAL_SWISH);
     FOR_ACT(f->act[0].kind, TO_FLOATS)
 #undef TO_FLOATS
 }

@@ -53,6 +53,18 @@ INLINE vf cut(vf x, vf limit)
 #endif
 }
 
+/* The quotient of act.h, in its order of operations. */
+INLINE vf rational_sigmoid(vf x)
+{
+    static const float odd[] = OCT_ACT_LOGISTIC_ODD, even[] = OCT_ACT_LOGISTIC_EVEN;
+    const vf y = cut(x, splat(OCT_ACT_LOGISTIC_LIMIT)), z = y * y;
+    vf p = splat(odd[0]), q = splat(even[0]);
+
+    UNROLL for (size_t i = 1; i < OCT_COUNT(odd); i++) p = multiply_add(p, z, splat(odd[i]));
+    UNROLL for (size_t i = 1; i < OCT_COUNT(even); i++) q = multiply_add(q, z, splat(even[i]));
+    return vmin(vmax(p * y / q + 0.5f, splat(0)), splat(1.0f));
+}
+
 INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
 {
     vf slope, t;
@@ -64,6 +76,10 @@ INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
     case OCT_ACT_SIGMOID:
         slope = splat(MINUS_LOG2_E);
         return 1.0f / one_plus_power(cut(x, splat(MAX_POWER / -MINUS_LOG2_E)), slope);
+    case OCT_ACT_RATIONAL_SIGMOID:
+        return rational_sigmoid(x);
+    case OCT_ACT_RATIONAL_SWISH:
+        return x * rational_sigmoid(x * a);
     default:
         return apply(kind, x, a, b);
     }

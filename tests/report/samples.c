@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes reports whose parts are made up, for the tests in a browser: "plain", "hostile" (names
+ * that try to get out of the page), "thousand" (layers) and "empty" (nothing is known). usage:
+ * samples DIR
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <octet/octet.h>
+
+#include "analyze/analysis.h"
+#include "base/rng.h"
+#include "graph/graph.h"
+#include "op/op.h"
+
+enum { BINS = 200 };
+
+static const char *const hostile[] = {
+    "<script>document.title='broken'</script>",
+    "</script><script>document.title='broken'</script>",
+    "<img src=x onerror=\"document.title='broken'\">",
+    "\"'><svg onload=document.title='broken'>",
+    "--><!-- \\u003c ]]> {{data}} &lt;b&gt;",
+    "\x01\x02\n\t\x1b[31m\x7f",
+    "\xff\xfe broken \xc3",
+    "\xe2\x80\xa8 line separator \xe2\x80\xae right to left",
+    "constructor",
+    "__proto__",
+};
+
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if (call) {                                                                                \
+            (void)fprintf(stderr, "%s: %s\n", #call, oct_ctx_error(s->ctx));                       \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+typedef struct sample {
+    oct_ctx *ctx;
+    oct_graph *g;
+    oct_analysis *a;
+    oct_report_time *times;
+    int n;
+} sample;
+
+static const char *name_of(const sample *s, int i, bool is_hostile)
+{
+    if (is_hostile) return hostile[i % (int)OCT_COUNT(hostile)];
+    return oct_arena_printf(s->a->arena, "/model/stage%d/block%d/conv/Conv", i / 8, i);
+}
+
+/* --- the graph: x -> (QuantizeLinear -> DequantizeLinear -> Relu)... --- */
+
+static oct_value *number(sample *s, oct_dtype dtype, double v)
+{
+    const oct_type type = oct_type_make(dtype, 0, NULL);
+    oct_tensor *t = NULL;
+
+    MUST(oct_tensor_make(s->ctx, &type, &t));
+    oct_store_f64(dtype, t->data, 0, 1, &v);
+    return oct_value_const(s->g, NULL, t);
+}
+
+static oct_value *add(sample *s, const char *name, const oct_op *op, oct_value **in, int n)
+{
+    oct_node *node = oct_node_new(s->g, NULL, name, op, in, n, NULL, 1);
+
+    if (!node) exit(1);
+    MUST(oct_node_infer(node));
+    return node->out[0];
+}
+
+static void make_graph(sample *s, bool is_hostile)
+{
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){1, 8, 32, 32});
+    oct_value *v, *scale, *zero;
+
+    MUST(oct_graph_new(s->ctx, "sample", &s->g));
+    v = oct_value_new(s->g, is_hostile ? hostile[1] : "images", &type);
+    MUST(oct_graph_add_input(s->g, v));
+    scale = number(s, OCT_DTYPE_F32, 0.02);
+    zero = number(s, OCT_DTYPE_U8, 0);
+    for (int i = 0; i < s->n; i++) {
+        if (i % 9 != 8) {
+            v = add(s, NULL, &oct_op_quantize_linear, (oct_value *[]){v, scale, zero}, 3);
+            v = add(s, NULL, &oct_op_dequantize_linear, (oct_value *[]){v, scale, zero}, 3);
+        }
+        v = add(s, s->a->layers[i].name, &oct_op_relu, &v, 1);
+    }
+    MUST(oct_graph_add_output(s->g, v));
+}
+
+/* --- the analysis --- */
+
+static oct_error error_of(double noise)
+{
+    return (oct_error){noise, 1 - noise / 2, noise * 0.3, noise * 0.1};
+}
+
+static void make_point(sample *s, oct_rng *rng, int i)
+{
+    int64_t *bins = oct_arena_array(s->a->arena, BINS, sizeof(*bins));
+    const double top = 2 + 6 * oct_rng_f64(rng), width = 0.06 + 0.2 * (double)(i % 3);
+
+    for (int k = 0; k < BINS; k++) {
+        const double x = (double)k / BINS;
+
+        bins[k] = (int64_t)(1e6 * exp(-x / width) + (k > BINS - 4 ? 30 : 0));
+    }
+    s->a->points[i] = (oct_analyzed_point){.struct_size = sizeof(oct_analyzed_point),
+                                           .value = s->a->layers[i].name,
+                                           .layer = s->a->layers[i].name,
+                                           .type = "uint8",
+                                           .n_scales = i % 5 ? 1 : 16,
+                                           .scale = top * 0.8 / 255,
+                                           .max = top,
+                                           .high = top * 0.8,
+                                           .min = -0.27,
+                                           .low = -0.27,
+                                           .clipped = 2.5e-4,
+                                           .levels = 256,
+                                           .used = 251,
+                                           .kurtosis = 9.5,
+                                           .spread = 3.2,
+                                           .noise = 2e-4,
+                                           .histogram = bins,
+                                           .n_bins = BINS,
+                                           .histogram_low = -0.27,
+                                           .histogram_high = top};
+}
+
+static void make_rows(sample *s, bool is_hostile)
+{
+    oct_analysis *a = s->a;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 7);
+    a->layers = oct_arena_array(a->arena, (size_t)s->n, sizeof(*a->layers));
+    a->points = oct_arena_array(a->arena, (size_t)s->n, sizeof(*a->points));
+    s->times = oct_arena_array(a->arena, (size_t)s->n, sizeof(*s->times));
+    for (int i = 0; i < s->n; i++) {
+        const bool is_float = i % 9 == 8;
+        const double noise = 2e-4 * exp(4.0 * i / s->n + 2 * oct_rng_f64(&rng));
+
+        a->layers[i] = (oct_analyzed_layer){
+            .struct_size = sizeof(*a->layers),
+            .name = name_of(s, i, is_hostile),
+            .op = i % 4 ? "Conv" : "Concat",
+            .reason = !is_float    ? NULL
+                      : is_hostile ? hostile[0]
+                                   : "its output reaches the tail, which was left in float",
+            .in_tail = is_float,
+            .weight_bits = is_float ? 0 : 8,
+            .input_bits = is_float ? 0 : 8,
+            .macs = 1000000 * (i + 1),
+            .params = 1000 * (i + 1),
+            .weight_noise = is_float ? -1 : 1e-4,
+            .alone = error_of(is_float ? -1 : noise * 0.02 * oct_rng_f64(&rng)),
+            .all = error_of(noise)};
+        s->times[i] =
+            (oct_report_time){a->layers[i].name, 0.2 + 0.01 * (i % 17), 0.07 + 0.01 * (i % 7)};
+        make_point(s, &rng, i);
+        a->n_layers = a->n_points = i + 1;
+    }
+    a->images = 16;
+}
+
+static void make_advice(sample *s, bool is_hostile)
+{
+    oct_analysis *a = s->a;
+    const char *name = a->layers[2].name;
+
+    a->advice = oct_arena_array(a->arena, 2, sizeof(*a->advice));
+    a->outputs = oct_arena_array(a->arena, 1, sizeof(*a->outputs));
+    a->advice[0] = (oct_advice){
+        sizeof(oct_advice),
+        oct_arena_printf(a->arena, "Leave %s in float: a third of the error at the outputs is its.",
+                         name),
+        oct_arena_printf(a->arena, "--ignore-name '%s'", name), name, 0.34};
+    a->advice[1] = (oct_advice){sizeof(oct_advice), "Try another way to find ranges.",
+                                "--ranges mse", NULL, -1};
+    a->n_advice = 2;
+    a->outputs[0] = (oct_analyzed_output){is_hostile ? hostile[3] : "output0", error_of(3e-3)};
+    a->n_outputs = 1;
+}
+
+/* --- the report --- */
+
+static void write_sample(oct_ctx *ctx, const char *dir, const char *kind, int n)
+{
+    const bool is_hostile = strcmp(kind, "hostile") == 0;
+    const oct_eval_result before = {.box = {.ap = 0.371, .ap50 = 0.525, .ap75 = 0.4}};
+    const oct_eval_result after = {.box = {.ap = 0.3685, .ap50 = 0.523, .ap75 = 0.398}};
+    sample one = {.ctx = ctx, .n = n}, *s = &one;
+    oct_report r;
+    char path[4096];
+
+    MUST(oct_analysis_new(ctx, &s->a));
+    make_rows(s, is_hostile);
+    make_advice(s, is_hostile);
+    make_graph(s, is_hostile);
+    oct_report_init(&r);
+    r.title = is_hostile ? hostile[1] : "sample";
+    r.float_path = is_hostile ? hostile[2] : "sample.onnx";
+    r.int8_path = "sample_int8.onnx";
+    r.float_bytes = 12850000;
+    r.int8_bytes = 3410000;
+    r.float_ms = 21.3;
+    r.int8_ms = 7.41;
+    r.threads = 2;
+    r.float_accuracy = &before;
+    r.int8_accuracy = &after;
+    r.accuracy_set = is_hostile ? hostile[0] : "320 pictures";
+    r.graph = s->g;
+    r.analysis = s->a;
+    r.times = s->times;
+    r.n_times = n;
+    r.recipe = is_hostile ? hostile[4] : "model: sample.onnx\noutput: sample_int8.onnx\n";
+    r.command = is_hostile ? hostile[5] : "octet quantize sample.onnx -o sample_int8.onnx";
+    r.machine = is_hostile ? hostile[6] : "a machine";
+    r.versions = is_hostile ? hostile[7] : "octet";
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, kind);
+    MUST(oct_report_write(ctx, &r, path));
+    oct_graph_free(s->g);
+    oct_analysis_free(s->a);
+}
+
+static void write_empty(oct_ctx *ctx, const char *dir)
+{
+    sample one = {.ctx = ctx}, *s = &one;
+    char path[4096];
+    oct_report r;
+
+    oct_report_init(&r);
+    (void)snprintf(path, sizeof(path), "%s/empty", dir);
+    MUST(oct_report_write(ctx, &r, path));
+}
+
+int main(int argc, char **argv)
+{
+    oct_ctx *ctx = oct_ctx_new(NULL);
+
+    if (argc != 2 || !ctx) return 2;
+    write_sample(ctx, argv[1], "plain", 60);
+    write_sample(ctx, argv[1], "hostile", 20);
+    write_sample(ctx, argv[1], "thousand", 1000);
+    write_empty(ctx, argv[1]);
+    oct_ctx_free(ctx);
+    return 0;
+}

@@ -24,6 +24,8 @@ static oct_status run_stages(oct_analysis *a, const oct_pair *p, const oct_analy
     OCT_TRY(oct_analyze_layers(a, p));
     if (o->statistics) OCT_TRY(oct_analyze_statistics(a, p));
     if (o->graphwise) OCT_TRY(oct_analyze_graphwise(a, p));
+    if (o->layerwise)
+        OCT_TRY(o->plain_loop ? oct_analyze_plain_loop(a, p) : oct_analyze_layerwise(a, p));
     return OCT_OK;
 }
 

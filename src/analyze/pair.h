@@ -57,6 +57,16 @@ void oct_pair_free(oct_pair *p); /* accepts NULL */
 /* pair_border.c: a network fed with codes, or giving codes, is fed with numbers, and gives them. */
 oct_status oct_pair_borders(oct_graph *quantized, const oct_graph *exact);
 
+/*
+ * cones.c: what the quantized network has for a unit, into a copy of `exact` (whose ids are the
+ * same), behind its nodes. made[i] is what stands for output i of the unit's last node, or NULL.
+ */
+oct_status oct_pair_copy_cone(const oct_pair *p, const oct_unit *u, oct_graph *to,
+                              oct_value **made);
+
+/* The exact network, with only this unit quantized. */
+oct_status oct_pair_splice(const oct_pair *p, const oct_unit *u, oct_graph **out);
+
 /* units.c: finds twins, units and sites. */
 oct_status oct_pair_units(oct_pair *p);
 

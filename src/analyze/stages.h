@@ -12,6 +12,12 @@ oct_status oct_analyze_layers(oct_analysis *a, const oct_pair *p);
 /* statistics.c: rows for sites. */
 oct_status oct_analyze_statistics(oct_analysis *a, const oct_pair *p);
 
+/* layerwise.c: errors at the outputs, one layer quantized at a time. */
+oct_status oct_analyze_layerwise(oct_analysis *a, const oct_pair *p);
+
+/* plain_loop.c: the same without sharing any work. */
+oct_status oct_analyze_plain_loop(oct_analysis *a, const oct_pair *p);
+
 /* graphwise.c: errors of layers and outputs, with everything quantized. */
 oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p);
 

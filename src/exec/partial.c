@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "exec/layout.h"
 
 /* --- slots --- */
 
@@ -226,6 +227,7 @@ void oct_partial_reset(oct_partial *x)
 static void copy(const oct_run *from, int32_t a, oct_run *to, int32_t b)
 {
     const oct_plan *p = to->plan;
+    const oct_slot *sa = &p->slots[a], *sb = &p->slots[b];
     const extent x = extent_of(p, a), y = extent_of(p, b);
     const size_t size = oct_dtype_size(p->slots[b].type.dtype);
     const char *src = oct_run_address(from, a);
@@ -235,6 +237,11 @@ static void copy(const oct_run *from, int32_t a, oct_run *to, int32_t b)
     const size_t step_x = (size_t)(x.rows > 1 ? x.pitch : width) * size;
     const size_t step_y = (size_t)(y.rows > 1 ? y.pitch : width) * size;
 
+    if (sa->layout != sb->layout && oct_type_has_channels(&sb->type)) {
+        oct_relayout(&sb->type, (oct_seen_layout){sa->layout, oct_slot_pitch(p, a)}, src,
+                     (oct_seen_layout){sb->layout, oct_slot_pitch(p, b)}, dst);
+        return;
+    }
     for (int64_t i = 0; i < rows; i++)
         memcpy(dst + (size_t)i * step_y, src + (size_t)i * step_x, (size_t)width * size);
 }

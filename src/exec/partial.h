@@ -29,7 +29,7 @@ int32_t oct_plan_slot_of(const oct_plan *p, const char *name);
 /* The plain slot of output i of the network, or -1 if its shape is known only at run time. */
 int32_t oct_plan_output_slot(const oct_plan *p, int32_t i);
 
-/* Finds what follows. from and to are borrowed, of equal types and layouts; the rest is in the
+/* Finds what follows. from and to are borrowed, of equal types; the rest is in the
  * arena. */
 oct_status oct_change_find(const oct_plan *p, oct_arena *a, oct_change *c);
 

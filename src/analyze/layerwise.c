@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Layerwise: the error at the outputs with one layer quantized at a time.
+ *
+ * One plan holds the float network and, beside it, what the quantized network has for each unit,
+ * which reads the float network's values: one run of it gives both. Then each unit's result is put
+ * in the place of the float one, in a second run in which only the steps behind it are run again.
+ */
+#include <stdatomic.h>
+
+#include "analyze/stages.h"
+
+#include "base/machine.h"
+#include "exec/partial.h"
+#include "quant/distance.h"
+
+typedef struct target {
+    int32_t slot;
+    int64_t rows, width, pitch; /* how its numbers lie */
+    int64_t len;
+} target;
+
+/* One worker's part; the sums of all are merged at the end. */
+typedef struct worker {
+    oct_partial second;
+    oct_distance *distances; /* units x targets */
+    oct_distance *exact;     /* of each target: only what the float network has */
+    float *scratch;          /* two targets' numbers, where they lie apart */
+} worker;
+
+typedef struct shared {
+    const oct_pair *p;
+    oct_arena *arena;
+    oct_graph *g; /* the float network, and all cones */
+    oct_plan *plan;
+    oct_change *changes; /* by unit; without slots: cannot be measured */
+    uint8_t *reaches;    /* units x targets */
+    target *targets;
+    int32_t n_targets;
+    worker workers[OCT_FEED_MAX_WORKERS];
+    int32_t n_workers;
+    atomic_llong n_done; /* units of pictures, for progress */
+} shared;
+
+/* --- the plan --- */
+
+/* Cones of all units: made[i] is what they make, for each output of the unit's last node. */
+static oct_status add_cones(shared *s, oct_value ***made)
+{
+    const oct_pair *p = s->p;
+
+    for (int32_t i = 0; i < p->n_units; i++) {
+        const oct_unit *u = &p->units[i];
+
+        if (!u->is_integer) continue;
+        made[i] = oct_arena_array(s->arena, (size_t)u->last->n_out + 1, sizeof(**made));
+        if (!made[i]) return OCT_ERR_MEMORY;
+        OCT_TRY(oct_pair_copy_cone(p, u, s->g, made[i]));
+    }
+    return OCT_OK;
+}
+
+/* By value id: what must be there in the plan. */
+static oct_status mark_wanted(shared *s, oct_value *const *const *made, uint8_t **out)
+{
+    const oct_pair *p = s->p;
+    uint8_t *wanted = oct_arena_alloc(s->arena, (size_t)s->g->n_value_ids + 1);
+
+    if (!wanted) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n_units; i++)
+        for (int32_t k = 0; made[i] && k < p->units[i].last->n_out; k++)
+            if (made[i][k]) wanted[made[i][k]->id] = wanted[p->units[i].last->out[k]->id] = 1;
+    for (int32_t i = 0; i < p->n_outputs; i++)
+        wanted[p->outputs[i]->id] = 1;
+    *out = wanted;
+    return OCT_OK;
+}
+
+/* What is put in place of what. */
+static oct_status find_change(shared *s, int32_t unit, oct_value *const *made)
+{
+    const oct_node *last = s->p->units[unit].last;
+    oct_change *c = &s->changes[unit];
+    int32_t *slots = oct_arena_array(s->arena, 2 * (size_t)last->n_out + 1, sizeof(*slots));
+    int32_t *from = slots ? slots + last->n_out : NULL;
+
+    if (!slots) return OCT_ERR_MEMORY;
+    *c = (oct_change){.to = slots, .from = from};
+    for (int32_t k = 0; k < last->n_out; k++) {
+        if (!made[k]) continue;
+        slots[c->n] = oct_plan_slot_of(s->plan, last->out[k]->name);
+        from[c->n] = oct_plan_slot_of(s->plan, made[k]->name);
+        if (slots[c->n] < 0 || from[c->n] < 0) { /* made while running: it has no place */
+            c->n = 0;
+            return OCT_OK;
+        }
+        c->n++;
+    }
+    return c->n ? oct_change_find(s->plan, s->arena, c) : OCT_OK;
+}
+
+static oct_status find_targets(shared *s)
+{
+    const oct_pair *p = s->p;
+
+    s->targets = oct_arena_array(s->arena, (size_t)p->n_outputs + 1, sizeof(*s->targets));
+    if (!s->targets) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n_outputs; i++) {
+        const int32_t slot = oct_plan_slot_of(s->plan, p->outputs[i]->name);
+        target *t = &s->targets[s->n_targets];
+        const oct_slot *at = slot >= 0 ? &s->plan->slots[slot] : NULL;
+
+        if (!at) continue;
+        *t = (target){.slot = slot, .rows = 1, .len = oct_type_len(&at->type)};
+        t->width = t->pitch = t->len;
+        if (!oct_slot_is_dense(s->plan, slot)) {
+            t->width = oct_slot_channels(at);
+            t->pitch = oct_slot_pitch(s->plan, slot);
+            t->rows = t->len / OCT_MAX(t->width, (int64_t)1);
+        }
+        s->n_targets++;
+    }
+    if (s->n_targets) return OCT_OK;
+    return oct_fail(p->ctx, OCT_ERR_UNSUPPORTED,
+                    "no output has a shape that is known before running; layers cannot be "
+                    "compared one at a time");
+}
+
+static oct_status compile(shared *s, int32_t n_threads, const uint8_t *wanted)
+{
+    oct_plan_options o;
+
+    oct_plan_options_init(&o);
+    o.n_threads = n_threads;
+    o.simulate = 1;
+    return oct_plan_new_apart(s->g, &o, wanted, &s->plan);
+}
+
+static oct_status prepare(shared *s, int32_t n_threads)
+{
+    const oct_pair *p = s->p;
+    const size_t n = (size_t)p->n_units + 1;
+    oct_value ***made = oct_arena_array(s->arena, n, sizeof(*made));
+    uint8_t *wanted = NULL;
+
+    s->changes = oct_arena_array(s->arena, n, sizeof(*s->changes));
+    s->reaches = oct_arena_array(s->arena, n, (size_t)p->n_outputs + 1);
+    if (!made || !s->changes || !s->reaches) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_graph_clone(p->exact, &s->g));
+    OCT_TRY(add_cones(s, made));
+    OCT_TRY(mark_wanted(s, (oct_value *const *const *)made, &wanted));
+    OCT_TRY(compile(s, n_threads, wanted));
+    OCT_TRY(find_targets(s));
+    for (int32_t i = 0; i < p->n_units; i++) {
+        if (made[i]) OCT_TRY(find_change(s, i, made[i]));
+        for (int32_t t = 0; t < s->n_targets && s->changes[i].n; t++)
+            s->reaches[i * s->n_targets + t] =
+                oct_change_reaches(s->plan, &s->changes[i], s->targets[t].slot);
+    }
+    return OCT_OK;
+}
+
+/* --- a picture --- */
+
+/* The numbers of a target, one behind the other. */
+static const float *numbers(const oct_run *r, const target *t, float *scratch)
+{
+    const float *x = oct_run_address(r, t->slot);
+
+    if (t->rows == 1) return x;
+    for (int64_t i = 0; i < t->rows; i++)
+        for (int64_t k = 0; k < t->width; k++)
+            scratch[i * t->width + k] = x[i * t->pitch + k];
+    return scratch;
+}
+
+static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *first)
+{
+    OCT_TRY(oct_partial_run(&w->second, first, &s->changes[unit]));
+    for (int32_t i = 0; i < s->n_targets; i++) {
+        const target *t = &s->targets[i];
+        const int32_t at = unit * s->n_targets + i;
+
+        if (!s->reaches[at]) continue;
+        oct_distance_see(&w->distances[at], numbers(first, t, w->scratch),
+                         numbers(w->second.run, t, w->scratch + t->len), t->len);
+    }
+    return OCT_OK;
+}
+
+/* The last units first: what one of them has made anew, those before it make anew as well, so that
+ * little has to be copied. */
+static oct_status one(void *user, int32_t number, oct_ctx *ctx, oct_run *first, int64_t index)
+{
+    shared *s = user;
+    worker *w = &s->workers[number];
+    const int64_t all = s->p->images * s->p->n_units;
+
+    (void)index;
+    oct_partial_reset(&w->second);
+    for (int32_t i = 0; i < s->n_targets; i++) {
+        const float *x = numbers(first, &s->targets[i], w->scratch);
+
+        oct_distance_see(&w->exact[i], x, x, s->targets[i].len);
+    }
+    for (int32_t i = s->p->n_units - 1; i >= 0; i--) {
+        const long long done = atomic_fetch_add(&s->n_done, 1) + 1;
+
+        if (s->changes[i].n) OCT_TRY(try_unit(s, w, i, first));
+        if (number == 0) OCT_TRY(oct_progress(ctx, "one layer at a time", done, all));
+    }
+    return OCT_OK;
+}
+
+/* --- workers and results --- */
+
+static oct_status hire(shared *s, worker *w)
+{
+    const size_t n = (size_t)s->p->n_units * (size_t)s->n_targets;
+    int64_t most = 1;
+    uint64_t *counts;
+
+    for (int32_t i = 0; i < s->n_targets; i++)
+        most = OCT_MAX(most, s->targets[i].len);
+    counts = oct_arena_array(s->arena, n + (size_t)s->n_targets + 1,
+                             OCT_DISTANCE_SLOTS * sizeof(*counts));
+    w->distances = oct_arena_array(s->arena, n + 1, sizeof(*w->distances));
+    w->exact = oct_arena_array(s->arena, (size_t)s->n_targets + 1, sizeof(*w->exact));
+    w->scratch = oct_arena_array(s->arena, 2 * (size_t)most, sizeof(float));
+    if (!counts || !w->distances || !w->exact || !w->scratch) return OCT_ERR_MEMORY;
+    for (size_t i = 0; i < n; i++, counts += OCT_DISTANCE_SLOTS) {
+        oct_distance_init(&w->distances[i], NULL);
+        w->distances[i].other.count = counts;
+    }
+    for (int32_t i = 0; i < s->n_targets; i++, counts += OCT_DISTANCE_SLOTS) {
+        oct_distance_init(&w->exact[i], NULL);
+        w->exact[i].exact.count = counts;
+    }
+    return oct_partial_new(s->p->ctx, s->plan, &w->second);
+}
+
+static void merge(shared *s)
+{
+    const size_t n = (size_t)s->p->n_units * (size_t)s->n_targets;
+
+    for (int32_t w = 1; w < s->n_workers; w++) {
+        for (size_t i = 0; i < n; i++)
+            oct_distance_merge(&s->workers[0].distances[i], &s->workers[w].distances[i]);
+        for (int32_t i = 0; i < s->n_targets; i++)
+            oct_distance_merge(&s->workers[0].exact[i], &s->workers[w].exact[i]);
+    }
+}
+
+/* The worst output counts. */
+static oct_error error_of(shared *s, int32_t unit)
+{
+    oct_error worst = {.cosine = 1};
+
+    for (int32_t i = 0; i < s->n_targets; i++) {
+        oct_distance *d = &s->workers[0].distances[unit * s->n_targets + i];
+        oct_error e;
+
+        if (!s->reaches[unit * s->n_targets + i]) continue;
+        d->exact = s->workers[0].exact[i].exact;
+        e = oct_distance_error(d);
+        if (e.noise > worst.noise) worst = e;
+    }
+    return worst;
+}
+
+static oct_status run_all(shared *s, oct_analysis *a)
+{
+    const oct_feed_job job = {.one = one, .user = s};
+    oct_feed_job with_workers = job;
+    int32_t n_threads;
+
+    OCT_TRY(oct_feed_rewind(s->p->feed, s->p->images));
+    oct_feed_workers(s->p->feed, s->p->ctx, &s->n_workers, &n_threads);
+    OCT_TRY(prepare(s, n_threads));
+    for (int32_t i = 0; i < s->n_workers; i++)
+        OCT_TRY(hire(s, &s->workers[i]));
+    with_workers.n_workers = s->n_workers;
+    OCT_TRY(oct_feed_each(s->p->feed, s->plan, &with_workers));
+    merge(s);
+    for (int32_t i = 0; i < s->p->n_units; i++)
+        if (s->changes[i].n) a->layers[i].alone = error_of(s, i);
+    return OCT_OK;
+}
+
+oct_status oct_analyze_layerwise(oct_analysis *a, const oct_pair *p)
+{
+    const int64_t start = oct_time_ns();
+    shared s = {.p = p};
+    oct_status st;
+
+    st = (s.arena = oct_arena_new(p->ctx)) ? run_all(&s, a) : OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < s.n_workers; i++)
+        oct_partial_free(&s.workers[i].second);
+    oct_plan_free(s.plan);
+    oct_graph_free(s.g);
+    oct_arena_free(s.arena);
+    a->layerwise_seconds = (double)(oct_time_ns() - start) * 1e-9;
+    return st;
+}

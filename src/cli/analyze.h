@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What octet analyze tells when it is done. */
+#ifndef CLI_ANALYZE_H
+#define CLI_ANALYZE_H
+
+#include <octet/analyze.h>
+
+#include "cli/cli.h"
+
+typedef struct cli_analyze_view {
+    const oct_analysis *result;
+    const char *model, *quantized; /* the files */
+    const char *sort;
+    int64_t top; /* rows of a table */
+} cli_analyze_view;
+
+oct_status cli_analyze_check_sort(cli *c, const char *sort);
+void cli_analyze_print(const cli *c, const cli_analyze_view *v);
+oct_status cli_analyze_print_json(cli *c, const cli_analyze_view *v);
+
+#endif

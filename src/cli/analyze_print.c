@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The summary of octet analyze: outputs, the worst layers, points with trouble, advice. */
+#include "cli/analyze.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/json.h"
+#include "cli/near.h"
+#include "cli/table.h"
+
+/* --- order --- */
+
+static double by_alone(const oct_analyzed_layer *l)
+{
+    return l->alone.noise;
+}
+
+static double by_all(const oct_analyzed_layer *l)
+{
+    return l->all.noise;
+}
+
+static double by_weights(const oct_analyzed_layer *l)
+{
+    return l->weight_noise;
+}
+
+static const struct order {
+    const char *name;
+    double (*key)(const oct_analyzed_layer *l); /* NULL: as they are computed */
+} orders[] = {
+    {"alone", by_alone},
+    {"all", by_all},
+    {"weights", by_weights},
+    {"depth", NULL},
+};
+
+static const struct order *find_order(const char *name)
+{
+    for (size_t i = 0; i < CLI_COUNT(orders); i++)
+        if (strcmp(orders[i].name, name) == 0) return &orders[i];
+    return NULL;
+}
+
+oct_status cli_analyze_check_sort(cli *c, const char *sort)
+{
+    if (find_order(sort)) return OCT_OK;
+    return cli_fail(c, OCT_ERR_ARG,
+                    "option --sort: there is no '%s'; there are: alone, all, weights, depth", sort);
+}
+
+typedef struct row {
+    oct_analyzed_layer layer;
+    int32_t index;
+    double key;
+} row;
+
+static int by_key(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+
+    if (x->key != y->key) return x->key > y->key ? -1 : 1;
+    return x->index < y->index ? -1 : 1;
+}
+
+static int32_t count_layers(const oct_analysis *a)
+{
+    oct_analyzed_layer l = {.struct_size = sizeof(l)};
+    int32_t n = 0;
+
+    while (oct_analysis_layer(a, n, &l))
+        n++;
+    return n;
+}
+
+/* All layers in the order asked for, to be freed. */
+static row *sort_layers(const cli_analyze_view *v, int32_t *n)
+{
+    const struct order *o = find_order(v->sort);
+    row *rows = cli_alloc((size_t)(*n = count_layers(v->result)) + 1, sizeof(*rows));
+
+    for (int32_t i = 0; i < *n; i++) {
+        rows[i].layer.struct_size = sizeof(rows[i].layer);
+        (void)oct_analysis_layer(v->result, i, &rows[i].layer);
+        rows[i].index = i;
+        rows[i].key = o && o->key ? o->key(&rows[i].layer) : 0;
+    }
+    qsort(rows, (size_t)*n, sizeof(*rows), by_key);
+    return rows;
+}
+
+/* --- for people --- */
+
+/* "12.4 %", "0.031 %": three digits that count. */
+static const char *share_text(double x, char text[CLI_UNIT_SIZE])
+{
+    if (x < 0)
+        (void)snprintf(text, CLI_UNIT_SIZE, "-");
+    else if (x == 0)
+        (void)snprintf(text, CLI_UNIT_SIZE, "0 %%");
+    else if (x < 1e-6)
+        (void)snprintf(text, CLI_UNIT_SIZE, "< 0.0001 %%");
+    else if (x < 0.1)
+        (void)snprintf(text, CLI_UNIT_SIZE, "%.*f %%", x < 1e-4 ? 4 : x < 1e-2 ? 3 : 2, x * 100);
+    else
+        (void)snprintf(text, CLI_UNIT_SIZE, "%.1f %%", x * 100);
+    return text;
+}
+
+/* A bar on a scale of decades: what is ten times less is two characters shorter. */
+static const char *bar_text(double x, double most, char text[CLI_UNIT_SIZE])
+{
+    enum { WIDTH = 10 };
+    const double decades = x > 0 && most > 0 ? log10(x / most) : -WIDTH;
+    const int n = (int)(WIDTH + 2 * decades + 0.5);
+
+    memset(text, '#', WIDTH);
+    text[n < 0 ? 0 : n > WIDTH ? WIDTH : n] = '\0';
+    return text;
+}
+
+static void print_outputs(const cli_analyze_view *v)
+{
+    static const cli_column columns[] = {{"output, all quantized", CLI_SHRINK},
+                                         {"noise", CLI_RIGHT},
+                                         {"dB", CLI_RIGHT},
+                                         {"cosine", CLI_RIGHT},
+                                         {"KL", CLI_RIGHT}};
+    cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
+    const char *name = NULL;
+    char text[CLI_UNIT_SIZE];
+    oct_error e;
+    int n = 0;
+
+    for (; oct_analysis_output(v->result, n, &name, &e); n++) {
+        if (e.noise < 0) break;
+        cli_table_cell(t, "%s", name);
+        cli_table_cell(t, "%s", share_text(e.noise, text));
+        cli_table_cell(t, e.noise > 0 ? "%.1f" : "exact", -10 * log10(e.noise));
+        cli_table_cell(t, "%.6f", e.cosine);
+        cli_table_cell(t, "%.4f", e.kl);
+    }
+    if (n) {
+        cli_table_print(t, stdout);
+        (void)putchar('\n');
+    }
+    cli_table_free(t);
+}
+
+static void layer_cells(cli_table *t, const oct_analyzed_layer *l, double most)
+{
+    char text[CLI_UNIT_SIZE];
+
+    cli_table_cell(t, "%s", l->name);
+    cli_table_cell(t, "%s", l->op);
+    if (l->reason)
+        cli_table_cell(t, "float");
+    else if (l->weight_bits)
+        cli_table_cell(t, "%d x %d", (int)l->input_bits, (int)l->weight_bits);
+    else
+        cli_table_cell(t, "%d", (int)l->input_bits);
+    cli_table_cell(t, "%s", share_text(l->reason ? -1 : l->alone.noise, text));
+    cli_table_cell(t, "%s", bar_text(l->alone.noise, most, text));
+    cli_table_cell(t, "%s", share_text(l->all.noise, text));
+    cli_table_cell(t, "%s", share_text(l->weight_noise, text));
+}
+
+static void print_layers(const cli_analyze_view *v)
+{
+    static const cli_column columns[] = {
+        {"layer", CLI_SHRINK}, {"operator", CLI_LEFT}, {"bits", CLI_RIGHT},   {"alone", CLI_RIGHT},
+        {"", CLI_LEFT},        {"all", CLI_RIGHT},     {"weights", CLI_RIGHT}};
+    int32_t n, shown = 0, n_integer = 0;
+    row *rows = sort_layers(v, &n);
+    cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
+    double most = 0;
+
+    for (int32_t i = 0; i < n; i++) {
+        most = fmax(most, rows[i].layer.alone.noise);
+        n_integer += !rows[i].layer.reason;
+    }
+    for (int32_t i = 0; i < n && shown < v->top; i++) {
+        if (rows[i].layer.reason && strcmp(v->sort, "depth") != 0) continue;
+        layer_cells(t, &rows[i].layer, most);
+        shown++;
+    }
+    (void)printf("%d layers, %d with integers; %d shown, by %s\n", (int)n, (int)n_integer,
+                 (int)shown, v->sort);
+    if (shown) cli_table_print(t, stdout);
+    (void)putchar('\n');
+    cli_table_free(t);
+    free(rows);
+}
+
+/* --- points --- */
+
+/* What is worth a look: many numbers beyond the range, or few codes used. */
+static double trouble(const oct_analyzed_point *p)
+{
+    const double clipped = p->clipped * 1000;
+    const double unused = p->levels > 0 ? 1 - (double)p->used / (double)p->levels : 0;
+
+    return fmax(clipped, unused > 0.5 ? unused : 0) + p->noise;
+}
+
+static bool is_troubled(const oct_analyzed_point *p)
+{
+    return p->clipped > 1e-3 || (p->levels > 16 && p->used * 2 < p->levels) || p->noise > 0.01;
+}
+
+static int by_trouble(const void *a, const void *b)
+{
+    const double x = trouble(a), y = trouble(b);
+
+    return x > y ? -1 : x < y;
+}
+
+static oct_analyzed_point *troubled_points(const oct_analysis *a, int32_t *n, int32_t *n_all)
+{
+    oct_analyzed_point p = {.struct_size = sizeof(p)}, *list = NULL;
+
+    *n = *n_all = 0;
+    for (; oct_analysis_point(a, *n_all, &p); ++*n_all) {
+        if (!is_troubled(&p)) continue;
+        list = cli_realloc(list, (size_t)*n + 1, sizeof(*list));
+        list[(*n)++] = p;
+    }
+    if (list) qsort(list, (size_t)*n, sizeof(*list), by_trouble);
+    return list;
+}
+
+static void print_points(const cli_analyze_view *v)
+{
+    static const cli_column columns[] = {
+        {"point", CLI_SHRINK},   {"type", CLI_LEFT},     {"seen", CLI_RIGHT},
+        {"held", CLI_RIGHT},     {"clipped", CLI_RIGHT}, {"codes used", CLI_RIGHT},
+        {"kurtosis", CLI_RIGHT}, {"spread", CLI_RIGHT},  {"noise", CLI_RIGHT}};
+    int32_t n, n_all;
+    oct_analyzed_point *list = troubled_points(v->result, &n, &n_all);
+    cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
+    char text[CLI_UNIT_SIZE];
+
+    for (int32_t i = 0; i < n && i < v->top; i++) {
+        const oct_analyzed_point *p = &list[i];
+
+        cli_table_cell(t, "%s", p->value);
+        cli_table_cell(t, "%s%s", p->type, p->n_scales > 1 ? " per channel" : "");
+        cli_table_cell(t, "%.4g .. %.4g", p->min, p->max);
+        cli_table_cell(t, "%.4g .. %.4g", p->low, p->high);
+        cli_table_cell(t, "%s", share_text(p->clipped, text));
+        cli_table_cell(t, "%d of %d", (int)p->used, (int)p->levels);
+        cli_table_cell(t, "%.1f", p->kurtosis);
+        cli_table_cell(t, p->spread > 0 ? "%.1f" : "-", p->spread);
+        cli_table_cell(t, "%s", share_text(p->noise, text));
+    }
+    if (n_all && !n)
+        (void)printf("%d points with integers, none of which clips or wastes codes\n\n",
+                     (int)n_all);
+    if (n) {
+        (void)printf("%d of %d points clip, waste codes or are noisy; %d shown\n", (int)n,
+                     (int)n_all, (int)(n < v->top ? n : v->top));
+        cli_table_print(t, stdout);
+        (void)putchar('\n');
+    }
+    cli_table_free(t);
+    free(list);
+}
+
+/* --- advice --- */
+
+static void print_advice(const cli_analyze_view *v)
+{
+    enum { INDENT = 3, WIDTH = 96 };
+    oct_advice a = {.struct_size = sizeof(a)};
+    int n = 0;
+
+    for (; oct_analysis_advice(v->result, n, &a); n++) {
+        char *text = cli_format("%s", a.text), *option = cli_format("%s", a.option);
+
+        cli_text_clean(text);
+        cli_text_clean(option);
+        if (n == 0) (void)puts("What would help, best first:");
+        (void)printf("%d.\n", n + 1);
+        cli_wrap(stdout, text, INDENT, WIDTH);
+        if (*option) (void)printf("   octet quantize .. %s\n", option);
+        free(text);
+        free(option);
+    }
+    if (n == 0) (void)puts("Nothing to advise.");
+}
+
+void cli_analyze_print(const cli *c, const cli_analyze_view *v)
+{
+    if (c->opt.quiet) return;
+    print_outputs(v);
+    print_layers(v);
+    print_points(v);
+    print_advice(v);
+    (void)printf("\n%lld pictures", (long long)oct_analysis_images(v->result));
+    if (oct_analysis_layerwise_seconds(v->result) > 0)
+        (void)printf("; one layer at a time took %.1f s",
+                     oct_analysis_layerwise_seconds(v->result));
+    (void)putchar('\n');
+}
+
+/* --- for machines --- */
+
+static void measure(cli_json *to, const char *key, double v, bool is_known)
+{
+    if (is_known)
+        cli_json_num(to, key, v);
+    else
+        cli_json_null(to, key);
+}
+
+static cli_json *error_json(const oct_error *e)
+{
+    cli_json *j = cli_json_object();
+    const bool known = e->noise >= 0;
+
+    measure(j, "noise", e->noise, known);
+    measure(j, "cosine", e->cosine, known);
+    measure(j, "mse", e->mse, known);
+    measure(j, "kl", e->kl, known);
+    return j;
+}
+
+static cli_json *layer_json(const oct_analyzed_layer *l)
+{
+    cli_json *j = cli_json_object();
+
+    cli_json_str(j, "name", l->name);
+    cli_json_str(j, "operator", l->op);
+    cli_json_str(j, "float_reason", l->reason);
+    cli_json_bool(j, "in_tail", l->in_tail != 0);
+    cli_json_int(j, "weight_bits", l->weight_bits);
+    cli_json_int(j, "input_bits", l->input_bits);
+    cli_json_int(j, "macs", l->macs);
+    cli_json_int(j, "params", l->params);
+    measure(j, "weight_noise", l->weight_noise, l->weight_noise >= 0);
+    cli_json_add(j, "alone", error_json(&l->alone));
+    cli_json_add(j, "all", error_json(&l->all));
+    return j;
+}
+
+static cli_json *point_json(const oct_analyzed_point *p)
+{
+    cli_json *j = cli_json_object(), *bins = cli_json_array();
+
+    cli_json_str(j, "value", p->value);
+    cli_json_str(j, "layer", p->layer);
+    cli_json_str(j, "type", p->type);
+    cli_json_int(j, "scales", p->n_scales);
+    cli_json_num(j, "scale", p->scale);
+    cli_json_num(j, "zero", p->zero);
+    cli_json_num(j, "min", p->min);
+    cli_json_num(j, "max", p->max);
+    cli_json_num(j, "low", p->low);
+    cli_json_num(j, "high", p->high);
+    cli_json_num(j, "clipped", p->clipped);
+    cli_json_int(j, "levels", p->levels);
+    cli_json_int(j, "used", p->used);
+    cli_json_num(j, "kurtosis", p->kurtosis);
+    cli_json_num(j, "spread", p->spread);
+    cli_json_num(j, "noise", p->noise);
+    cli_json_num(j, "histogram_low", p->histogram_low);
+    cli_json_num(j, "histogram_high", p->histogram_high);
+    for (int32_t i = 0; i < p->n_bins; i++)
+        cli_json_int(bins, NULL, p->histogram[i]);
+    cli_json_add(j, "histogram", bins);
+    return j;
+}
+
+static void add_advice(cli_json *to, const oct_analysis *r)
+{
+    cli_json *list = cli_json_array();
+    oct_advice a = {.struct_size = sizeof(a)};
+
+    for (int32_t i = 0; oct_analysis_advice(r, i, &a); i++) {
+        cli_json *j = cli_json_object();
+
+        cli_json_str(j, "text", a.text);
+        cli_json_str(j, "option", a.option);
+        cli_json_str(j, "layer", a.layer);
+        measure(j, "gain", a.gain, a.gain >= 0);
+        cli_json_add(list, NULL, j);
+    }
+    cli_json_add(to, "advice", list);
+}
+
+static void add_outputs(cli_json *to, const oct_analysis *r)
+{
+    cli_json *list = cli_json_array();
+    const char *name = NULL;
+    oct_error e;
+
+    for (int32_t i = 0; oct_analysis_output(r, i, &name, &e); i++) {
+        cli_json *j = cli_json_object();
+
+        cli_json_str(j, "name", name);
+        cli_json_add(j, "error", error_json(&e));
+        cli_json_add(list, NULL, j);
+    }
+    cli_json_add(to, "outputs", list);
+}
+
+oct_status cli_analyze_print_json(cli *c, const cli_analyze_view *v)
+{
+    cli_json *j = cli_json_object(), *layers = cli_json_array(), *points = cli_json_array();
+    oct_analyzed_point p = {.struct_size = sizeof(p)};
+    int32_t n;
+    row *rows = sort_layers(v, &n);
+    oct_status st;
+
+    cli_json_str(j, "model", v->model);
+    cli_json_str(j, "quantized", v->quantized);
+    cli_json_int(j, "images", oct_analysis_images(v->result));
+    cli_json_round(j, "layerwise_seconds", oct_analysis_layerwise_seconds(v->result), 4);
+    add_outputs(j, v->result);
+    for (int32_t i = 0; i < n; i++)
+        cli_json_add(layers, NULL, layer_json(&rows[i].layer));
+    cli_json_add(j, "layers", layers);
+    for (int32_t i = 0; oct_analysis_point(v->result, i, &p); i++)
+        cli_json_add(points, NULL, point_json(&p));
+    cli_json_add(j, "points", points);
+    add_advice(j, v->result);
+    st = cli_json_print(c, j);
+    cli_json_free(j);
+    free(rows);
+    return st;
+}

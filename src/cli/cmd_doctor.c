@@ -110,6 +110,33 @@ static void check_capped(const machine *m, char text[TEXT_SIZE])
                    m->capped);
 }
 
+/* What the CPU has and octet has no kernels for. */
+static void check_unused(const machine *m, char text[TEXT_SIZE])
+{
+    for (int i = 0; i < m->cpu.n_sets; i++)
+        if (!strcmp(m->cpu.sets[i], "amx_int8"))
+            (void)snprintf(text, TEXT_SIZE,
+                           "The CPU has AMX (products of whole tiles), which octet's integer "
+                           "kernels do not use: they run at the speed of '%s'.",
+                           m->info.int8_set);
+}
+
+/* The library has the flags of the program: they are built together. */
+static void check_build(const machine *m, char text[TEXT_SIZE])
+{
+    const char *what = NULL;
+
+    (void)m;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    what = "with a sanitizer";
+#elif !defined(__OPTIMIZE__)
+    what = "without optimisation";
+#endif
+    if (!what) return;
+    (void)snprintf(text, TEXT_SIZE,
+                   "Built %s: everything is many times slower. 'make' builds a fast one.", what);
+}
+
 static void check_cores(const machine *m, char text[TEXT_SIZE])
 {
     if (m->threads > m->info.cores) {
@@ -159,8 +186,8 @@ static void check_clock(const machine *m, char text[TEXT_SIZE])
                    "gives steadier times.");
 }
 
-static const check_fn checks[] = {check_float,  check_int8, check_capped, check_cores,
-                                  check_openmp, check_load, check_memory, check_clock};
+static const check_fn checks[] = {check_build, check_float,  check_int8, check_unused, check_capped,
+                                  check_cores, check_openmp, check_load, check_memory, check_clock};
 
 /* --- output --- */
 

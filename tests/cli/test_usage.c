@@ -88,6 +88,9 @@ static void doctor_tells_what_is_slow(void **state)
     must_contain(p->last.out, "Float kernels use 'base'");
     assert_int_equal(octet(p, "doctor --threads 1000"), 0);
     must_contain(p->last.out, "1000 threads on ");
+#ifdef __SANITIZE_ADDRESS__
+    must_contain(p->last.out, "Built with a sanitizer");
+#endif
 }
 
 /* Each line: words, what the error must say. All are exit status 2, with nothing on stdout. */

@@ -330,6 +330,7 @@ static oct_status lower(oct_lowering *l)
     OCT_TRY(oct_lowering_biases(l));
     if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
     OCT_TRY(drop_unread(l));
+    OCT_TRY(oct_lowering_names(l));
     OCT_TRY(set_opset(l));
     /* A simulation is made of the same map as the file: once is enough. */
     if (l->n_saturated && !l->is_trial)
@@ -351,6 +352,7 @@ oct_status oct_lower(const oct_qmap *m, const oct_lower_options *o, oct_graph **
     l.is_trial = !o;
     oct_map_init(&l.names, m->ctx);
     oct_map_init(&l.common, m->ctx);
+    oct_map_init(&l.originals, m->ctx);
     if ((st = oct_target_find(m->ctx, m->target, &l.target))) goto done;
     if ((st = oct_graph_clone(m->g, &l.g))) goto done;
     if (!(l.arena = oct_arena_new(m->ctx))) {
@@ -361,6 +363,7 @@ oct_status oct_lower(const oct_qmap *m, const oct_lower_options *o, oct_graph **
 done:
     oct_map_fini(&l.names);
     oct_map_fini(&l.common);
+    oct_map_fini(&l.originals);
     oct_arena_free(l.arena);
     if (st)
         oct_graph_free(l.g);

@@ -112,6 +112,14 @@ static int32_t code_of(oct_lowering *l, const oct_qspec *spec, float scale, int3
     return (int32_t)y;
 }
 
+/* v is the constant of that name now; or what that one stands for itself. */
+static oct_status stands_for(oct_lowering *l, const oct_value *v, const char *name)
+{
+    char *first = oct_map_get(&l->originals, name);
+
+    return oct_map_put(&l->originals, v->name, first ? first : (void *)(uintptr_t)name);
+}
+
 /* Operand b of n becomes integers with a DequantizeLinear; the float bias was set before. */
 static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_qspec *spec,
                                 const oct_lowering_params *p)
@@ -133,6 +141,7 @@ static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const o
     OCT_TRY(oct_lowering_constants(l, n->graph, p, constants));
     OCT_TRY(oct_lowering_linear(l, n->graph, n, &oct_op_dequantize_linear, integers, p, constants,
                                 &dq));
+    OCT_TRY(stands_for(l, dq, v->name));
     return oct_node_set_input(n, b, dq);
 }
 
@@ -157,6 +166,7 @@ static oct_status shift_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
         ((float *)t->data)[i] += s->shift[i];
     OCT_TRY(oct_lowering_const(l, n->graph, old ? old->name : n->name, old ? "corrected" : "bias",
                                t, &v));
+    if (old) OCT_TRY(stands_for(l, v, old->name));
     while (n->n_in < b)
         OCT_TRY(oct_node_set_input(n, n->n_in, NULL));
     return oct_node_set_input(n, b, v);

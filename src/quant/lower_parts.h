@@ -20,6 +20,7 @@ typedef struct oct_lowering {
     oct_value *(*shared)[2]; /* by point: its scale and zero point, for those it dominates */
     oct_map names;
     oct_map common;      /* constants that several nodes read, by name */
+    oct_map originals;   /* by name of a value: that of the float constant it stands for */
     int opset;           /* that the types need */
     int64_t n_saturated; /* biases beyond 32 bits */
     bool rounds_otherwise;
@@ -72,6 +73,9 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
 /* lower_bias.c: what correction adds, and biases as integers. */
 oct_status oct_lowering_shifts(oct_lowering *l); /* of nodes that cannot have a bias */
 oct_status oct_lowering_biases(oct_lowering *l);
+
+/* lower_names.c: final names, when all nodes are there. */
+oct_status oct_lowering_names(oct_lowering *l);
 
 /* lower_softmax.c: for runtimes that are slow along other axes than the last. */
 oct_status oct_lowering_softmax(oct_lowering *l);

@@ -106,5 +106,6 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
     OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,
                                 constants, &dq));
     *out = dq;
-    return p->fold ? unfold(l, p, v, before, dq, out) : OCT_OK;
+    if (p->fold) OCT_TRY(unfold(l, p, v, before, dq, out));
+    return oct_map_put(&l->originals, (*out)->name, (void *)(uintptr_t)v->name);
 }

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rounding costs in front of activations and depthwise convolutions, channel by channel. */
+/* Which convolutions stay float. */
 #include "quant/decide.h"
-
-#include <math.h>
 
 #include "graph/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/behind.h"
-
-/*
- * Noise over variance that is let through. Depthwise convolutions cost little in float, and have no
- * other channels among which noise averages out. Twice as much ruined one network in five, half as
- * much gained nothing.
- */
-#define DENSE_LIMIT     4e-3
-#define DEPTHWISE_LIMIT 2e-3
+#include "quant/decide_parts.h"
 
 #define FEW_CHANNELS 4
-
-#define SMALL 1e-4 /* channels with less than this part of the mean variance hardly count */
-#define DEAD  1e-6 /* channels with less than this part of it are constants */
 
 /* --- ranges --- */
 
@@ -57,115 +45,11 @@ static const oct_node *anchor_of(const oct_qmap *m, int32_t point)
     return n && p->value->producer == n ? n : NULL;
 }
 
-static bool is_integer_conv(const oct_qmap *m, const oct_node *n)
-{
-    return oct_node_is(n, &oct_op_conv) && oct_qmap_at(m, n, 1) >= 0 && !m->float_reason[n->id];
-}
-
 oct_status oct_decide_watch(const oct_qmap *m, const oct_target *t, oct_calibration *c)
 {
     if (!(t->flags & OCT_TARGET_MAY_PREACT)) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next)
-        if (is_integer_conv(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
-    return OCT_OK;
-}
-
-/* --- harm: noise against variance, mean of the channels --- */
-
-typedef struct sums {
-    double weight, y, yy, noise;
-} sums;
-
-/* One channel, as if its values were normally distributed. */
-static sums channel_sums(const oct_behind *f, double mean, double deviation, const oct_qpoint *p,
-                         double gate_step)
-{
-    enum { HALF = 16 };
-    const double step = (double)p->scale[0];
-    sums s = {0};
-    float low, high;
-
-    oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &low, &high);
-    for (int k = -HALF; k <= HALF; k++) {
-        const double z = 4.0 * k / HALF, w = exp(-z * z / 2), x = mean + deviation * z;
-        const double y = oct_behind_apply(f, x), seen = fmin(fmax(x, (double)low), (double)high);
-        const double clipped = y - oct_behind_apply(f, seen),
-                     d = seen == x ? oct_behind_slope(f, x) : 0;
-        const double gate = x * gate_step;
-
-        s.weight += w;
-        s.y += w * y;
-        s.yy += w * y * y;
-        s.noise += w * (clipped * clipped + (step * step * d * d + gate * gate) / 12);
-    }
-    return (sums){1, s.y / s.weight, s.yy / s.weight, s.noise / s.weight};
-}
-
-static double mean_ratio(const double *noise, const double *variance, int64_t n)
-{
-    double mean = 0, sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        mean += variance[i] / (double)n;
-    for (int64_t i = 0; i < n; i++)
-        if (variance[i] > DEAD * mean) sum += fmin(noise[i] / (variance[i] + SMALL * mean), 1);
-    return sum / (double)n;
-}
-
-/* Rounding in front of an activation, as noise behind it. */
-static oct_status preact_harm(const oct_qmap *m, int32_t point, const oct_behind *f,
-                              const oct_calibration *c, oct_arena *a, double *harm)
-{
-    const oct_qpoint *p = oct_qmap_root(m, point);
-    const oct_value *v = m->points[point].value;
-    const oct_watch *w = oct_calibration_of(c, v);
-    const int32_t g = f->gate ? m->of_value[f->gate->id] : -1;
-    const double gate_step = g >= 0 && m->points[g].n == 1 ? (double)m->points[g].scale[0] : 0;
-    double *noise, *variance;
-
-    *harm = 0;
-    if (!w || !w->square || p->n != 1) return OCT_OK;
-    noise = oct_arena_array(a, (size_t)w->channels + 1, sizeof(double));
-    variance = oct_arena_array(a, (size_t)w->channels + 1, sizeof(double));
-    if (!noise || !variance) return OCT_ERR_MEMORY;
-    for (int64_t i = 0; i < w->channels; i++) {
-        const sums s = channel_sums(f, oct_watch_mean(c, w, i), sqrt(oct_watch_variance(c, w, i)),
-                                    p, gate_step);
-
-        noise[i] = s.noise;
-        variance[i] = fmax(s.yy - s.y * s.y, 0);
-    }
-    *harm = mean_ratio(noise, variance, w->channels);
-    return OCT_OK;
-}
-
-/* Rounding of what a convolution reads, as noise in what it computes. */
-static oct_status input_harm(const oct_qmap *m, const oct_node *n, const oct_calibration *c,
-                             oct_arena *a, double *harm)
-{
-    const oct_watch *w = oct_calibration_of(c, n->out[0]);
-    const int32_t k = oct_qmap_at(m, n, 0);
-    const oct_qpoint *p = k >= 0 ? oct_qmap_root(m, k) : NULL;
-    const oct_tensor *weight = oct_node_const(n, 1);
-    double *noise, *variance;
-    int64_t span;
-
-    *harm = 0;
-    if (!p || p->n != 1 || p->state == OCT_QSTATE_OFF || !w || !w->square || !weight) return OCT_OK;
-    if (weight->type.dim[0] != w->channels) return OCT_OK;
-    noise = oct_arena_array(a, (size_t)w->channels + 1, sizeof(double));
-    variance = oct_arena_array(a, (size_t)w->channels + 1, sizeof(double));
-    if (!noise || !variance) return OCT_ERR_MEMORY;
-    span = oct_type_span(&weight->type, 1, weight->type.rank);
-    for (int64_t i = 0; i < w->channels; i++) {
-        const float *row = (const float *)weight->data + i * span;
-
-        for (int64_t e = 0; e < span; e++)
-            noise[i] += (double)row[e] * (double)row[e];
-        noise[i] *= (double)p->scale[0] * (double)p->scale[0] / 12;
-        variance[i] = oct_watch_variance(c, w, i);
-    }
-    *harm = mean_ratio(noise, variance, w->channels);
+        if (oct_decide_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
     return OCT_OK;
 }
 
@@ -206,9 +90,19 @@ static bool is_slow(const oct_node *n)
     return n->in[1]->type.dim[1] <= FEW_CHANNELS && oct_node_attr(n, "group")->i == 1;
 }
 
+/* What the last steps read is not rounded; a product of matrices can be integer all the same. */
+static oct_status leave_result(oct_qmap *m, const oct_node *n)
+{
+    if (!oct_node_is_product(n))
+        return keep_float(m, n, "kept in float: what the last steps read is not rounded");
+    for (int32_t i = 0; i < m->n_points; i++)
+        if (oct_place_preact(m, i) == n) switch_off(&m->points[i], "the last steps read it");
+    return OCT_OK;
+}
+
 static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
 {
-    const double limit = oct_node_is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;
+    const double limit = oct_decide_limit(n);
     const oct_behind f = oct_behind_of(n->out[0]);
     const int32_t behind = m->of_value[n->out[0]->id];
     double before = 0, after = 0;
@@ -216,9 +110,8 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
     if (is_slow(n))
         return keep_float(m, n, "kept in float: so few channels are slower in integers");
     if (behind >= 0 && anchor_of(m, behind) == n) {
-        if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0)
-            return keep_float(m, n, "kept in float: what the last steps read is not rounded");
-        OCT_TRY(preact_harm(m, behind, &f, c, a, &after));
+        if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
+        OCT_TRY(oct_decide_preact_harm(m, behind, &f, c, a, &after));
     }
     if (after > limit)
         return keep_float(
@@ -227,7 +120,7 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
                              "kept in float: one scale in front of %s is too coarse for "
                              "some channels",
                              f.name));
-    OCT_TRY(input_harm(m, n, c, a, &before));
+    OCT_TRY(oct_decide_input_harm(m, n, 0, c, a, &before));
     if (before > limit)
         return keep_float(
             m, n, "kept in float: one scale in front of them is too coarse for some channels");
@@ -249,7 +142,7 @@ static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n,
     const bool computes = oct_target_computes(t, n->op) && !m->float_reason[n->id];
     bool reads = computes && n->op->flow == OCT_FLOW_SOURCE;
 
-    if (is_integer_conv(m, n)) is_read[result_of(m, n)->id] = 1;
+    if (oct_decide_is_integer(m, n)) is_read[result_of(m, n)->id] = 1;
     for (int32_t i = 0; i < n->n_out; i++)
         reads |= n->out[i] && is_read[n->out[i]->id] && (computes || oct_node_moves_data(n));
     for (int32_t i = 0; i < n->n_in && reads; i++) {
@@ -284,11 +177,12 @@ oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c
     if (!(t->flags & OCT_TARGET_MAY_PREACT)) return OCT_OK;
     if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
     for (const oct_node *n = m->g->first; n && !st; n = n->next) {
-        if (!is_integer_conv(m, n)) continue;
+        if (!oct_decide_is_integer(m, n)) continue;
         st = judge(m, n, c, a);
         oct_arena_reset(a);
     }
     if (!st) st = drop_unread(m, t, a);
+    if (!st) st = oct_decide_share(m, t, c, a);
     oct_arena_free(a);
     return st;
 }

@@ -109,6 +109,15 @@ oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, 
     return OCT_OK;
 }
 
+oct_value *oct_lowering_turn(oct_builder *b, oct_value *x, const int64_t *perm)
+{
+    oct_node *n = x ? oct_emit_node(b, &oct_op_transpose, &x, 1, 1) : NULL;
+
+    if (n) b->status = oct_node_set_ints(n, "perm", perm, x->type.rank);
+    if (n && !b->status) b->status = oct_node_infer(n);
+    return n && !b->status ? n->out[0] : NULL;
+}
+
 oct_status oct_lowering_check(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
                               const oct_value *v, oct_lowering_params *out)
 {

@@ -56,6 +56,9 @@ oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, 
                                oct_value *x, const oct_lowering_params *p,
                                oct_value *const constants[2], oct_value **out);
 
+/* x with its axes in another order; NULL: see the builder's status. */
+oct_value *oct_lowering_turn(oct_builder *b, oct_value *x, const int64_t *perm);
+
 /* Fails unless a point has parameters that fit its value; `base` of out is the value's name. */
 oct_status oct_lowering_check(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
                               const oct_value *v, oct_lowering_params *out);
@@ -79,5 +82,9 @@ oct_status oct_lowering_names(oct_lowering *l);
 
 /* lower_softmax.c: for runtimes that are slow along other axes than the last. */
 oct_status oct_lowering_softmax(oct_lowering *l);
+
+/* lower_codes.c, lower_product.c: for runtimes that keep channels last. */
+oct_status oct_lowering_codes(oct_lowering *l);
+oct_status oct_lowering_products(oct_lowering *l);
 
 #endif

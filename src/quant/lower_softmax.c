@@ -7,15 +7,6 @@
 #include "op/op.h"
 #include "quant/lower_parts.h"
 
-static oct_value *turned(oct_builder *b, oct_value *x, const int64_t *perm)
-{
-    oct_node *n = oct_emit_node(b, &oct_op_transpose, &x, 1, 1);
-
-    if (n) b->status = oct_node_set_ints(n, "perm", perm, x->type.rank);
-    if (n && !b->status) b->status = oct_node_infer(n);
-    return n && !b->status ? n->out[0] : NULL;
-}
-
 static oct_status turn(oct_node *n, int axis)
 {
     oct_builder b = {.g = n->graph, .before = n, .prefix = n->name};
@@ -27,12 +18,12 @@ static oct_status turn(oct_node *n, int axis)
         there[i] = i == rank - 1 ? axis : i < axis ? i : i + 1;
         back[there[i]] = i;
     }
-    if (!(x = turned(&b, n->in[0], there))) return b.status;
+    if (!(x = oct_lowering_turn(&b, n->in[0], there))) return b.status;
     OCT_TRY(oct_node_set_input(n, 0, x));
     OCT_TRY(oct_node_set_int(n, "axis", rank - 1));
     OCT_TRY(oct_node_infer(n));
     b.before = n->next;
-    if (!(x = turned(&b, y, back))) return b.status;
+    if (!(x = oct_lowering_turn(&b, y, back))) return b.status;
     OCT_TRY(oct_value_replace_uses(y, x));
     return oct_node_set_input(x->producer, 0, y);
 }

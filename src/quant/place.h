@@ -65,6 +65,9 @@ oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o);
 /* A Conv each of whose channels is a group of its own. */
 bool oct_node_is_depthwise(const oct_node *n);
 
+/* A Conv of single pixels: a product of matrices (lower_product.c). */
+bool oct_node_is_product(const oct_node *n);
+
 /* Makes a qmap with all points, none solved. */
 oct_status oct_place(const oct_graph *g, const oct_target *t, const oct_quantize_options *o,
                      oct_qmap **out);

@@ -31,6 +31,7 @@ enum {
     OCT_TARGET_DEPTHWISE_ALONE = 1u
                                  << 9,  /* channels at depthwise only if no dense layer reads too */
     OCT_TARGET_SOFTMAX_LAST = 1u << 11, /* Softmax is slow along any axis but the last */
+    OCT_TARGET_CHANNELS_LAST = 1u << 12, /* integers lie so: what is fast there differs */
 };
 
 typedef struct oct_target {

@@ -125,14 +125,17 @@ typedef struct oct_int8_conv {
     int32_t n_blocks;
     const int32_t *base; /* [padded c_out]: bias less the zero points' share */
     const int32_t *sum;  /* [padded c_out]: of all weights of a filter, for other zero points */
-    const uint8_t *pad_pixel; /* [padded c_in]: the zero points */
-    const int8_t *dw_w;       /* depthwise: packed */
-    bool winograd;            /* 3x3 by tiles: see int8_winograd.h */
-    int64_t tiles[2];         /* of 4x4 results: y, x */
-    size_t scratch_size;      /* bytes one thread needs */
-    int64_t chunk;            /* pixels whose input is looked for, or copied, together */
+    const uint8_t *pad_pixel;           /* [padded c_in]: the zero points */
+    const int8_t *dw_w;                 /* depthwise: packed */
+    bool winograd;                      /* 3x3 by tiles: see int8_winograd.h */
+    int64_t tiles[2];                   /* of 4x4 results: y, x */
+    size_t scratch_size;                /* bytes one thread needs */
+    int64_t chunk;                      /* pixels whose input is looked for, or copied, together */
+    int64_t patch_row;                  /* bytes of a row of copied input */
+    const int32_t *quads, *quads_patch; /* [k_pad / 4]: where taps lie from a pixel's first on */
     /* how the work is cut */
-    int64_t rows, segment, segments, groups, grain;
+    int64_t rows, groups, grain;
+    int64_t segment; /* pixels of a row that are made together, at most */
     int32_t group_size;
 } oct_int8_conv;
 
@@ -184,21 +187,24 @@ typedef struct oct_int8_binary_spec {
     oct_int8_op op;
     int64_t c; /* elements of a row that have codes of their own; 1: all the same */
     oct_int8_codes a, b;
+    bool swapped;   /* a is the second operand of the node: matters to the last bit */
+    int32_t offset; /* codes are this far above those of the file: 128 where it has signed bytes */
     oct_act act;
     oct_int8_type out; /* U8 or F32 */
     oct_int8_codes y;
 } oct_int8_binary_spec;
 
 /*
- * Packed. Without an activation (or with Relu, Clip), to U8, in ONNX Runtime's operations:
- * sum: rint(a * a_scale + shift + b * b_scale); product: rint((a - a_zero) * (b - b_zero) *
- * a_scale) + zero. Else on real values.
+ * Packed. Without an activation (or with Relu, Clip), to U8, in ONNX Runtime's operations on
+ * the file's codes: sum: rint(fma(a, a_scale, fma(b, b_scale, shift))); product: rint((a - a_zero)
+ * * (b - b_zero) * a_scale + shift). Else on real values.
  */
 typedef struct oct_int8_binary {
     oct_int8_op op;
     bool each, direct;
     oct_int8_type out;
     oct_act act;
+    float offset;
     const float *a_scale, *b_scale, *a_zero, *b_zero, *shift;
     const float *inv, *low, *high;
     const int32_t *zero;

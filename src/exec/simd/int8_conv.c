@@ -9,12 +9,12 @@
 #define MAX_VEC    3
 #define MAX_PIXELS 14
 
-/* Where a tile reads: kh x kw runs of c codes, all inside memory. */
+/* Where a tile reads: quads of codes, all inside memory. */
 typedef struct source {
     const uint8_t *x;    /* first tap of the first pixel */
-    int64_t row, column; /* from tap to tap, down and across */
-    int64_t pixel;       /* from pixel to pixel */
-    int64_t kh, kw, c;
+    const int32_t *quad; /* where each quad of taps lies, from there */
+    int64_t n_quads;
+    int64_t pixel; /* from pixel to pixel */
 } source;
 
 /* Where a tile goes: sums, or codes if what follows has a short form. */
@@ -68,25 +68,20 @@ INLINE void tile(oct_int8_way way, const source *s, const int8_t *w, const int32
 
         UNROLL for (int i = 0; i < MR; i++) acc[i][v] = b;
     }
-    for (int64_t ky = 0; ky < s->kh; ky++)
-        for (int64_t kx = 0; kx < s->kw; kx++) {
-            const uint8_t *x = s->x + ky * s->row + kx * s->column, *const end = x + s->c;
+    for (int64_t q = 0; q < s->n_quads; q++, w += (int64_t)NV * VW * QUAD_BYTES) {
+        const uint8_t *const x = s->x + s->quad[q];
+        /* one address for three pixels: so many fit in registers */
+        const uint8_t *const at[5] = {x, x + 3 * p, x + 6 * p, x + 9 * p, x + 12 * p};
+        quads wv[MAX_VEC];
 
-            /* one address for three pixels: so many fit in registers */
-            for (; x < end; x += 4, w += (int64_t)NV * VW * QUAD_BYTES) {
-                const uint8_t *const at[5] = {x, x + 3 * p, x + 6 * p, x + 9 * p, x + 12 * p};
-                quads wv[MAX_VEC];
+        UNROLL for (int v = 0; v < NV; v++) wv[v] = load_weights(w + (int64_t)v * VW * QUAD_BYTES);
+        UNROLL for (int i = 0; i < MR; i++)
+        {
+            const quads xv = splat_quad(at[i / 3] + i % 3 * p);
 
-                UNROLL for (int v = 0; v < NV; v++) wv[v] =
-                    load_weights(w + (int64_t)v * VW * QUAD_BYTES);
-                UNROLL for (int i = 0; i < MR; i++)
-                {
-                    const quads xv = splat_quad(at[i / 3] + i % 3 * p);
-
-                    UNROLL for (int v = 0; v < NV; v++) acc[i][v] = dot(acc[i][v], xv, wv[v]);
-                }
-            }
+            UNROLL for (int v = 0; v < NV; v++) acc[i][v] = dot(acc[i][v], xv, wv[v]);
         }
+    }
     if (way != OCT_INT8_WHOLE) {
         tile_codes(way, to, acc, MR, NV);
         return;
@@ -190,54 +185,17 @@ static uint8_t *copy_pixels(const view *in, int64_t iy, int64_t ix, int64_t n, i
     const bool outside = iy < 0 || iy >= c->in_h;
     const uint8_t *row = in->x + iy * c->in_w * c->in_pitch;
 
-    if (!outside && step == 1 && c->in_pitch == c->c_in && ix >= 0 && ix + n <= c->in_w)
-        return copy_run(to, row + ix * c->in_pitch, n * c->c_in, in->end);
-    for (int64_t i = 0; i < n; i++, ix += step) {
+    for (int64_t i = 0, k; i < n; i += k, ix += k * step) {
+        k = 1;
         if (outside || ix < 0 || ix >= c->in_w) {
             memcpy(to, in->pad, (size_t)c->c_in);
             to += c->c_in;
         } else {
-            to = copy_run(to, row + ix * c->in_pitch, c->c_in, in->end);
+            if (step == 1 && c->in_pitch == c->c_in) k = OCT_MIN(n - i, c->in_w - ix);
+            to = copy_run(to, row + ix * c->in_pitch, k * c->c_in, in->end);
         }
     }
     return to;
-}
-
-/* The fast part of gather(): all taps are inside, and so is what copying reads beyond them. */
-INLINE void gather_run(const uint8_t *x, int64_t row, int64_t step, int64_t run, int64_t k_pad,
-                       int64_t n, uint8_t *to, const int64_t KH, const int64_t BLOCKS)
-{
-    static const uint8_t none[4] = {0};
-
-    for (int64_t i = 0; i < n; i++, x += step, to += k_pad) {
-        for (int64_t ky = 0; ky < KH; ky++)
-            for (int64_t block = 0; block < BLOCKS * 16; block += 16)
-                memcpy(to + ky * run + block, x + ky * row + block, 16);
-        memcpy(to + KH * run, none, sizeof(none));
-    }
-}
-
-/* How many of n pixels it can do. */
-static int64_t gather_fast(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *to)
-{
-    const oct_int8_conv *c = in->c;
-    const int64_t run = c->kernel[1] * c->c_in, blocks = ceil_div(run, 16), kh = c->kernel[0];
-    const int64_t row = c->dilation[0] * c->in_w * c->in_pitch, step = c->stride[1] * c->in_pitch;
-    const uint8_t *x = in->x + (y0 * c->in_w + x0) * c->in_pitch;
-    int64_t room;
-
-    if (c->kernel[1] > 1 && (c->in_pitch != c->c_in || c->dilation[1] != 1)) return 0;
-    if (x0 < 0 || y0 < 0 || y0 + (kh - 1) * c->dilation[0] >= c->in_h) return 0;
-    room = in->end - (x + (kh - 1) * row) - blocks * 16;
-    if (room < 0 || x0 + c->kernel[1] > c->in_w) return 0;
-    n = OCT_MIN(n, OCT_MIN(room / step, (c->in_w - x0 - c->kernel[1]) / c->stride[1]) + 1);
-    if (kh == 3 && blocks == 1)
-        gather_run(x, row, step, run, c->k_pad, n, to, 3, 1);
-    else if (kh == 6 && blocks == 2)
-        gather_run(x, row, step, run, c->k_pad, n, to, 6, 2);
-    else
-        gather_run(x, row, step, run, c->k_pad, n, to, kh, blocks);
-    return n;
 }
 
 /* All taps of each pixel side by side: a matrix product is left. */
@@ -245,19 +203,18 @@ static void gather(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *t
 {
     const oct_int8_conv *c = in->c;
 
-    for (int64_t i = 0; i < n;) {
-        const int64_t x = x0 + i * c->stride[1];
+    for (int64_t i = 0; i < n; i++) {
         uint8_t *p = to + i * c->k_pad;
-        const int64_t fast = gather_fast(in, y0, x, n - i, p);
 
-        i += OCT_MAX(fast, 1);
-        if (fast > 0) continue;
         for (int64_t ky = 0; ky < c->kernel[0]; ky++)
-            p = copy_pixels(in, y0 + ky * c->dilation[0], x, c->kernel[1], c->dilation[1], p);
-        for (; p < to + i * c->k_pad; p++)
-            *p = 0;
+            p = copy_pixels(in, y0 + ky * c->dilation[0], x0 + i * c->stride[1], c->kernel[1],
+                            c->dilation[1], p);
+        while (p < to + (i + 1) * c->k_pad)
+            *p++ = 0;
     }
-    *s = (source){.x = to, .pixel = c->k_pad, .kh = 1, .kw = 1, .c = c->k_pad};
+    s->x = to;
+    s->quad = c->quads_patch;
+    s->pixel = c->k_pad;
 }
 
 /* Points at what n output pixels from (y, x) on read; copies it where pads or odd sizes are. */
@@ -267,31 +224,26 @@ static void find_source(const view *in, int64_t y, int64_t x, int64_t n, uint8_t
     const int64_t y0 = y * c->stride[0] - c->pad[0], x0 = x * c->stride[1] - c->pad[1];
     const int64_t columns = (n - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
     const int64_t down = (c->kernel[0] - 1) * c->dilation[0] + 1;
+    /* whole quads are read: up to three codes more than there are taps, none behind the picture */
+    const int64_t end = ((y0 + down - 1) * c->in_w + x0 + columns - 1) * c->in_pitch +
+                        c->k_pad / c->kernel[0] - (c->kernel[1] - 1) * c->c_in;
 
+    s->n_quads = c->k_pad / 4;
     if (c->gather) {
         gather(in, y0, x0, n, patch, s);
         return;
     }
-    *s = (source){.kh = c->kernel[0], .kw = c->kernel[1], .c = c->c_in};
-    if (x0 < 0 || x0 + columns > c->in_w || y0 < 0 || y0 + down > c->in_h) {
-        uint8_t *to = patch;
-
-        for (int64_t ky = 0; ky < s->kh; ky++)
-            to = copy_pixels(in, y0 + ky * c->dilation[0], x0, columns, 1, to);
+    if (x0 < 0 || x0 + columns > c->in_w || y0 < 0 || y0 + down > c->in_h ||
+        end > in->end - in->x) {
+        for (int64_t ky = 0; ky < c->kernel[0]; ky++)
+            copy_pixels(in, y0 + ky * c->dilation[0], x0, columns, 1, patch + ky * c->patch_row);
         s->x = patch;
-        s->row = columns * c->c_in;
-        s->column = c->dilation[1] * c->c_in;
+        s->quad = c->quads_patch;
         s->pixel = c->stride[1] * c->c_in;
     } else {
         s->x = in->x + (y0 * c->in_w + x0) * c->in_pitch;
-        s->row = c->dilation[0] * c->in_w * c->in_pitch;
-        s->column = c->dilation[1] * c->in_pitch;
+        s->quad = c->quads;
         s->pixel = c->stride[1] * c->in_pitch;
-    }
-    /* Taps across that lie side by side are one long tap. */
-    if (s->column == s->c) {
-        s->c *= s->kw;
-        s->kw = 1;
     }
 }
 

@@ -152,13 +152,17 @@ static int64_t blocks_of(const oct_int8 *set, int64_t c_out)
     return ceil_div(n_vec, OCT_MIN(set->max_vec, 2));
 }
 
+/* Quads of weights of a filter. */
+static int64_t quads_of(const oct_int8_conv *c)
+{
+    return c->depthwise ? c->kernel[1] * ceil_div(c->kernel[0], 4)
+                        : c->kernel[0] * ceil_div(c->kernel[1] * c->c_in, 4);
+}
+
 /* Bytes of packed weights of a vector of channels. */
 static int64_t vector_bytes(const oct_int8 *set, const oct_int8_conv *c)
 {
-    const int64_t quads = c->depthwise ? c->kernel[1] * ceil_div(c->kernel[0], 4)
-                                       : ceil_div(c->kernel[0] * c->kernel[1] * c->c_in, 4);
-
-    return quads * set->width * set->quad_bytes;
+    return quads_of(c) * set->width * set->quad_bytes;
 }
 
 size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
@@ -174,6 +178,7 @@ size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
     packed = (size_t)(ceil_div(c->c_out, set->width) * vector_bytes(set, c));
     if (oct_int8_winograd_pays(set, c)) packed = OCT_MAX(packed, oct_int8_winograd_size(set, c));
     size += align_up(packed);
+    if (!c->depthwise) size += 2 * align_up((size_t)quads_of(c) * sizeof(int32_t));
     size += 2 * align_up((size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     return size + align_up((size_t)oct_int8_padded(c->c_in));
 }
@@ -198,6 +203,7 @@ static void pack_blocks(const oct_int8 *set, const oct_int8_weights *w, int8_t *
                         oct_int8_conv *c)
 {
     const int64_t n_vec = ceil_div(c->c_out, set->width), k = c->kernel[0] * c->kernel[1] * c->c_in;
+    const int64_t rows = c->gather ? 1 : c->kernel[0], run = k / rows, run_pad = c->k_pad / rows;
 
     for (int32_t b = 0; b < c->n_blocks; b++) {
         const int64_t v0 = n_vec * b / c->n_blocks, vecs = n_vec * (b + 1) / c->n_blocks - v0;
@@ -210,8 +216,12 @@ static void pack_blocks(const oct_int8 *set, const oct_int8_weights *w, int8_t *
                     const int8_t *from = w->w + (first + v * set->width + i) * w->o;
                     int8_t quad[4] = {0};
 
-                    for (int64_t j = q; j < OCT_MIN(q + 4, k); j++)
-                        quad[j - q] = from[j % c->c_in * w->c + j / c->c_in * w->t];
+                    for (int64_t j = q; j < q + 4; j++) {
+                        const int64_t at = j / run_pad * run + j % run_pad;
+
+                        if (j % run_pad < run)
+                            quad[j - q] = from[at % c->c_in * w->c + at / c->c_in * w->t];
+                    }
                     put_quad(set, to, i, quad);
                 }
     }
@@ -286,7 +296,6 @@ static void share_out(const oct_int8 *set, oct_int8_conv *c)
     }
     c->rows = c->out_h;
     c->segment = pointwise ? SEGMENT : c->out_w;
-    c->segments = ceil_div(c->out_w, c->segment);
     c->group_size = c->depthwise ? 1 : blocks_together(set, c);
     c->groups = c->depthwise ? 1 : ceil_div(c->n_blocks, c->group_size);
     macs = c->kernel[0] * c->kernel[1] * OCT_MIN(c->segment, c->out_w) * c->c_out / c->groups *
@@ -306,6 +315,7 @@ static void size_scratch(oct_int8_conv *c)
         const int64_t size = c->gather ? c->chunk * c->k_pad : rows * columns * channels;
 
         c->scratch_size = align_up((size_t)size + 64);
+        c->patch_row = columns * c->c_in;
         if (size <= PATCH_BYTES || c->chunk <= (c->depthwise ? 4 : 12)) break;
     }
 }
@@ -316,7 +326,36 @@ static bool spreads(const oct_int8_conv *c)
     const double columns = (double)(c->kernel[1] - 1) * (double)c->dilation[1] +
                            (double)CHUNK_PIXELS * (double)c->stride[1];
 
+    if ((double)c->kernel[0] * (double)c->dilation[0] * (double)c->in_w * (double)c->in_pitch > 2e9)
+        return true;
     return columns * (double)c->kernel[0] * (double)c->c_in > 4e6;
+}
+
+/* Is each row of taps one run of codes, or made of whole quads? What follows a run meets zeros. */
+static bool has_runs(const oct_int8_conv *c)
+{
+    return c->c_in % 4 == 0 || c->kernel[1] == 1 || (c->in_pitch == c->c_in && c->dilation[1] == 1);
+}
+
+/* Where the quads of taps lie: in the picture, and in what is copied of it. */
+static void place_quads(oct_int8_conv *c, int32_t *in, int32_t *patch)
+{
+    const int64_t rows = c->gather ? 1 : c->kernel[0], run = c->k_pad / rows;
+
+    for (int64_t q = 0; q < c->k_pad / 4; q++) {
+        const int64_t y = q * 4 / run, at = q * 4 % run;
+        /* taps beside each other may be apart: then they are whole quads */
+        const int64_t x = c->c_in % 4 == 0 ? at / c->c_in : 0, i = at - x * c->c_in;
+
+        patch[q] =
+            (int32_t)(c->gather ? q * 4 : y * c->patch_row + x * c->dilation[1] * c->c_in + i);
+        in[q] =
+            (int32_t)(c->gather
+                          ? 0
+                          : (y * c->dilation[0] * c->in_w + x * c->dilation[1]) * c->in_pitch + i);
+    }
+    c->quads = in;
+    c->quads_patch = patch;
 }
 
 void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *memory,
@@ -329,15 +368,21 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
 
     memset(memory, 0, oct_int8_conv_size(set, c));
     c->set = set;
-    c->k_pad = ceil_div(k, 4) * 4;
-    c->gather = !c->depthwise && (c->c_in % 4 != 0 || spreads(c));
+    c->gather = !c->depthwise && (spreads(c) || !has_runs(c));
+    c->k_pad =
+        c->gather ? ceil_div(k, 4) * 4 : ceil_div(c->c_in * c->kernel[1], 4) * 4 * c->kernel[0];
     c->n_blocks = c->depthwise ? 0 : (int32_t)blocks_of(set, c->c_out);
     c->blocks = c->depthwise ? NULL : take(&at, (size_t)c->n_blocks * sizeof(oct_int8_block));
     base = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     sum = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     pad = take(&at, (size_t)oct_int8_padded(c->c_in));
-    packed = (int8_t *)at;
     size_scratch(c);
+    if (!c->depthwise) {
+        int32_t *in = take(&at, (size_t)quads_of(c) * sizeof(int32_t));
+
+        place_quads(c, in, take(&at, (size_t)quads_of(c) * sizeof(int32_t)));
+    }
+    packed = (int8_t *)at;
     if (c->depthwise)
         pack_depthwise(set, w, packed, c);
     else if (!oct_int8_winograd_pays(set, c) || !oct_int8_winograd_pack(set, w, packed, c))
@@ -358,6 +403,19 @@ enum { A_SCALE, B_SCALE, A_ZERO, B_ZERO, SHIFT, B_INV, B_LOW, B_HIGH, B_OUT_ZERO
 size_t oct_int8_binary_size(int64_t c)
 {
     return (size_t)oct_int8_padded(c) * sizeof(float) * N_BINARY;
+}
+
+/* The zero point of the result less the share of the operands'. The order of the operations is
+ * ONNX Runtime's: it decides ties. */
+static float shift_of(const oct_int8_binary_spec *s, float zero, float a, float sa, float b,
+                      float sb)
+{
+    const float offset = (float)s->offset;
+
+    a -= offset;
+    b -= offset;
+    if (s->op == OCT_INT8_MUL) return zero - offset;
+    return zero - offset - (s->swapped ? fmaf(sb, b, sa * a) : fmaf(sa, a, sb * b));
 }
 
 void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_binary *b)
@@ -384,16 +442,15 @@ void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_
         if (s->op == OCT_INT8_SUB) list[B_SCALE][k] = -list[B_SCALE][k];
         list[A_SCALE][k] = s->op == OCT_INT8_MUL ? sa * sb : sa;
         if (direct) list[A_SCALE][k] = list[A_SCALE][k] / unit;
-        /* the order of the operations is ONNX Runtime's: it decides ties */
-        list[SHIFT][k] = (float)zero - fmaf(list[A_SCALE][k], list[A_ZERO][k],
-                                            list[B_SCALE][k] * list[B_ZERO][k]);
+        list[SHIFT][k] = shift_of(s, (float)zero, list[A_ZERO][k], list[A_SCALE][k],
+                                  list[B_ZERO][k], list[B_SCALE][k]);
         list[B_INV][k] = 1.0f / unit;
         limits(direct ? &s->act : &none, unit, zero, &list[B_LOW][k], &list[B_HIGH][k]);
         zeros[k] = zero;
-        if (direct && s->op != OCT_INT8_MUL) { /* the zero point is in the shift */
-            list[B_LOW][k] += (float)zero;
-            list[B_HIGH][k] += (float)zero;
-            zeros[k] = 0;
+        if (direct) { /* the zero point is in the shift */
+            list[B_LOW][k] += (float)(zero - s->offset);
+            list[B_HIGH][k] += (float)(zero - s->offset);
+            zeros[k] = s->offset;
         }
     }
     *b = (oct_int8_binary){.op = s->op,
@@ -401,6 +458,7 @@ void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_
                            .direct = direct,
                            .out = s->out,
                            .act = s->act,
+                           .offset = (float)s->offset,
                            .a_scale = list[A_SCALE],
                            .b_scale = list[B_SCALE],
                            .a_zero = list[A_ZERO],

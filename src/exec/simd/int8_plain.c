@@ -100,10 +100,12 @@ static void dense(const oct_int8_conv *c, const oct_int8_finish *f, const oct_in
 
     for (int64_t x = x0; x < x1; x++)
         for (int32_t b = b0; b < b1; b++) {
+            const int64_t run = c->kernel[1] * c->c_in;
+            const int64_t row = c->gather ? run : c->k_pad / c->kernel[0]; /* of weights */
             const int8_t *w = c->blocks[b].w;
             int32_t sum = base[c->blocks[b].first];
 
-            for (int64_t ky = 0; ky < c->kernel[0]; ky++)
+            for (int64_t ky = 0; ky < c->kernel[0]; ky++, w += row - run)
                 for (int64_t kx = 0; kx < c->kernel[1]; kx++)
                     for (int64_t i = 0; i < c->c_in; i++)
                         sum += *w++ * tap(c, io, y, x, ky, kx, i);
@@ -202,8 +204,13 @@ static void lookup_f32(const float table[256], const uint8_t *x, float *y, int64
 
 static float combine(const oct_int8_binary *s, int64_t i, float a, float b)
 {
-    if (s->op == OCT_INT8_MUL) return (a - s->a_zero[i]) * (b - s->b_zero[i]) * s->a_scale[i];
-    if (s->direct) return a * s->a_scale[i] + s->shift[i] + b * s->b_scale[i];
+    if (s->op == OCT_INT8_MUL) {
+        const float x = (a - s->a_zero[i]) * (b - s->b_zero[i]) * s->a_scale[i];
+
+        return s->direct ? x + s->shift[i] : x;
+    }
+    if (s->direct)
+        return fmaf(a - s->offset, s->a_scale[i], fmaf(b - s->offset, s->b_scale[i], s->shift[i]));
     return (a - s->a_zero[i]) * s->a_scale[i] + (b - s->b_zero[i]) * s->b_scale[i];
 }
 

@@ -15,7 +15,7 @@ typedef struct conv_job {
     const oct_int8_finish *f;
     const oct_int8_io *io;
     size_t y_size, r_size; /* of an element */
-    int64_t n_parts;       /* of a picture's tiles */
+    int64_t n_parts;       /* of a picture's tiles, or of a row */
 } conv_job;
 
 /* The picture's own addresses, and this thread's scratch memory. */
@@ -38,15 +38,15 @@ static void conv_units(void *arg, int64_t begin, int64_t end)
     const oct_int8_conv *c = j->c;
 
     for (int64_t u = begin; u < end; u++) {
-        const int64_t seg = u % c->segments, y = u / c->segments % c->rows;
-        const int64_t g = u / c->segments / c->rows % c->groups, x0 = seg * c->segment;
-        const oct_int8_io io = picture(j, u / c->segments / c->rows / c->groups);
+        const int64_t part = u % j->n_parts, y = u / j->n_parts % c->rows;
+        const int64_t g = u / j->n_parts / c->rows % c->groups;
+        const oct_int8_io io = picture(j, u / j->n_parts / c->rows / c->groups);
 
         if (c->depthwise)
             c->set->depthwise(c, j->f, &io, y);
         else
-            c->set->dense(c, j->f, &io, y, x0, OCT_MIN(x0 + c->segment, c->out_w),
-                          (int32_t)g * c->group_size,
+            c->set->dense(c, j->f, &io, y, c->out_w * part / j->n_parts,
+                          c->out_w * (part + 1) / j->n_parts, (int32_t)g * c->group_size,
                           OCT_MIN((int32_t)(g + 1) * c->group_size, c->n_blocks));
     }
 }
@@ -65,20 +65,26 @@ static void conv_tiles(void *arg, int64_t begin, int64_t end)
     }
 }
 
+/* Parts of n of at most `most`, as many as give each thread the same number. */
+static int64_t even_parts(int64_t n, int64_t most, int n_threads)
+{
+    const int64_t threads = OCT_MAX(n_threads, 1), round = most * threads;
+
+    return OCT_MIN(n, (n + round - 1) / round * threads);
+}
+
 void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                        int n_threads)
 {
     conv_job j = {c, f, io, f->out == OCT_INT8_U8 ? 1 : 4, f->residual == OCT_INT8_U8 ? 1 : 4, 0};
 
     if (c->winograd) {
-        const int64_t round = OCT_INT8_MAX_TILES * OCT_MAX(n_threads, 1);
-        const int64_t n = c->tiles[0] * c->tiles[1], rounds = (n + round - 1) / round;
-
-        j.n_parts = OCT_MIN(n, rounds * OCT_MAX(n_threads, 1));
+        j.n_parts = even_parts(c->tiles[0] * c->tiles[1], OCT_INT8_MAX_TILES, n_threads);
         oct_parallel_for(n_threads, c->batch * j.n_parts, 1, conv_tiles, &j);
         return;
     }
-    oct_parallel_for(n_threads, c->batch * c->groups * c->rows * c->segments, c->grain, conv_units,
+    j.n_parts = c->segment < c->out_w ? even_parts(c->out_w, c->segment, n_threads) : 1;
+    oct_parallel_for(n_threads, c->batch * c->groups * c->rows * j.n_parts, c->grain, conv_units,
                      &j);
 }
 

@@ -4,9 +4,6 @@
 
 #include "exec/simd/int8_winograd.h"
 
-/* The filter's polynomial at 0, 1, -1, 2, -2 and infinity; factors that the results lack. */
-static const int G[6][3] = {{6, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
-
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -59,18 +56,29 @@ static bool sums_fit(const oct_int8_weights *w, const oct_int8_conv *c)
     return true;
 }
 
+/* A line of taps as a polynomial, at 0, 1, -1, 2, -2 and infinity; the ends six times. */
+static void line(int a, int b, int c, int to[6])
+{
+    to[0] = 6 * a;
+    to[1] = a + c + b;
+    to[2] = a + c - b;
+    to[3] = a + 4 * c + 2 * b;
+    to[4] = a + 4 * c - 2 * b;
+    to[5] = 6 * c;
+}
+
 /* The points of one filter's channel. */
 static void transform(const int8_t *w, int64_t t, int16_t to[OCT_INT8_POINTS])
 {
-    for (int i = 0; i < 6; i++)
-        for (int j = 0; j < 6; j++) {
-            int sum = 0;
+    int rows[3][6], points[6];
 
-            for (int a = 0; a < 3; a++)
-                for (int b = 0; b < 3; b++)
-                    sum += G[i][a] * G[j][b] * w[(a * 3 + b) * t];
-            to[i * 6 + j] = (int16_t)sum;
-        }
+    for (int i = 0; i < 3; i++)
+        line(w[i * 3 * t], w[(i * 3 + 1) * t], w[(i * 3 + 2) * t], rows[i]);
+    for (int j = 0; j < 6; j++) {
+        line(rows[0][j], rows[1][j], rows[2][j], points);
+        for (int i = 0; i < 6; i++)
+            to[i * 6 + j] = (int16_t)points[i];
+    }
 }
 
 /* Point by point, pairs of channels, vectors of filters. */

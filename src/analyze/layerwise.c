@@ -34,6 +34,7 @@ typedef struct shared {
     oct_graph *g; /* the float network, and all cones */
     oct_plan *plan;
     oct_change *changes; /* by unit; without slots: cannot be measured */
+    oct_aims aims;       /* the targets' slots */
     uint8_t *reaches;    /* units x targets */
     target *targets;
     int32_t n_targets;
@@ -96,7 +97,7 @@ static oct_status find_change(shared *s, int32_t unit, oct_value *const *made)
         }
         c->n++;
     }
-    return c->n ? oct_change_find(s->plan, s->arena, c) : OCT_OK;
+    return c->n ? oct_change_find(s->plan, &s->aims, s->arena, c) : OCT_OK;
 }
 
 static oct_status find_targets(shared *s)
@@ -126,6 +127,17 @@ static oct_status find_targets(shared *s)
                     "compared one at a time");
 }
 
+static oct_status find_aims(shared *s)
+{
+    int32_t *slots = oct_arena_array(s->arena, (size_t)s->n_targets + 1, sizeof(*slots));
+
+    if (!slots) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < s->n_targets; i++)
+        slots[i] = s->targets[i].slot;
+    s->aims = (oct_aims){.slots = slots, .n = s->n_targets};
+    return oct_aims_find(s->plan, s->arena, &s->aims);
+}
+
 static oct_status compile(shared *s, int32_t n_threads, const uint8_t *wanted)
 {
     oct_plan_options o;
@@ -151,6 +163,7 @@ static oct_status prepare(shared *s, int32_t n_threads)
     OCT_TRY(mark_wanted(s, (oct_value *const *const *)made, &wanted));
     OCT_TRY(compile(s, n_threads, wanted));
     OCT_TRY(find_targets(s));
+    OCT_TRY(find_aims(s));
     for (int32_t i = 0; i < p->n_units; i++) {
         if (made[i]) OCT_TRY(find_change(s, i, made[i]));
         for (int32_t t = 0; t < s->n_targets && s->changes[i].n; t++)

@@ -32,19 +32,27 @@ int32_t oct_plan_output_slot(const oct_plan *p, int32_t i)
 typedef struct extent {
     int32_t root;
     int64_t offset, rows, width, pitch;
+    bool is_partly_made; /* some of it lies there already, and is not written */
 } extent;
 
 static extent extent_of(const oct_plan *p, int32_t slot)
 {
-    const oct_slot *s = &p->slots[slot];
+    const oct_slot *s = &p->slots[slot], *whole = s;
     extent e = {.rows = 1, .width = oct_type_len(&s->type)};
 
     e.root = oct_slot_root(p, slot, &e.offset);
     e.pitch = e.width;
-    if (s->layout == OCT_LAYOUT_CLAST && oct_slot_pitch(p, slot) != oct_slot_channels(s)) {
+    if (!s->strided) return e;
+    while (whole->parent >= 0 && whole->strided)
+        whole = &p->slots[whole->parent];
+    if (s->layout == OCT_LAYOUT_CLAST) { /* some channels of each pixel */
         e.width = oct_slot_channels(s);
-        e.pitch = oct_slot_pitch(p, slot);
+        e.pitch = oct_slot_channels(whole);
         e.rows = s->type.dim[0] * oct_type_pixels(&s->type);
+    } else { /* some pixels of each channel */
+        e.width = oct_type_pixels(&s->type);
+        e.pitch = oct_type_pixels(&whole->type);
+        e.rows = oct_type_len(&s->type) / OCT_MAX(e.width, (int64_t)1);
     }
     return e;
 }
@@ -65,6 +73,7 @@ static bool overlap(const extent *a, const extent *b)
 
 typedef struct tracer {
     const oct_plan *p;
+    const oct_aims *aims;
     extent *dirty; /* what was written so far */
     int32_t n_dirty;
     uint8_t *is_made, *is_needed; /* by slot that owns memory */
@@ -81,11 +90,39 @@ static bool is_dirty(const tracer *t, int32_t slot)
     return false;
 }
 
-static void write_slot(tracer *t, int32_t slot)
+static bool is_listed(const tracer *t, int32_t slot)
 {
+    const extent e = extent_of(t->p, slot);
+
+    for (int32_t i = 0; i < t->n_dirty; i++) {
+        const extent *d = &t->dirty[i];
+
+        if (d->root == e.root && d->offset == e.offset && d->rows == e.rows &&
+            d->width == e.width && d->pitch == e.pitch)
+            return true;
+    }
+    return false;
+}
+
+/* Operands of a Concat may have been made where they belong: then it has nothing to do for them. */
+static bool has_part_in(const oct_plan *p, const oct_step *s, int32_t root)
+{
+    for (int32_t i = 0; s && i < s->n_in; i++)
+        if (s->in[i] >= 0 && !p->slots[s->in[i]].data && oct_slot_root(p, s->in[i], NULL) == root)
+            return true;
+    return false;
+}
+
+/* s NULL: the value is put there. */
+static void write_slot(tracer *t, const oct_step *s, int32_t slot)
+{
+    extent *e = &t->dirty[t->n_dirty];
+
     if (slot < 0) return;
-    t->dirty[t->n_dirty] = extent_of(t->p, slot);
-    t->is_made[t->dirty[t->n_dirty++].root] = 1;
+    *e = extent_of(t->p, slot);
+    e->is_partly_made = has_part_in(t->p, s, e->root);
+    t->is_made[e->root] = 1;
+    t->n_dirty++;
 }
 
 static bool follows(const tracer *t, const oct_step *s)
@@ -112,11 +149,12 @@ static bool is_whole(const tracer *t, int32_t root)
     for (int32_t i = 0; i < t->n_dirty; i++) {
         const extent *e = &t->dirty[i];
 
-        if (e->root != root) continue;
+        if (e->root != root || e->is_partly_made) continue;
         if (e->rows == 1 && e->offset == 0 && e->width == all.width) return true;
         if (e->rows > 1 && e->pitch == channels && e->rows * e->pitch == all.width) sum += e->width;
         for (int32_t k = 0; k < i; k++) /* the same part twice would count twice */
-            if (t->dirty[k].root == root && overlap(e, &t->dirty[k])) return false;
+            if (t->dirty[k].root == root && !t->dirty[k].is_partly_made && overlap(e, &t->dirty[k]))
+                return false;
     }
     return sum == channels;
 }
@@ -133,6 +171,17 @@ static oct_status list_slots(oct_arena *a, const uint8_t *mark, int32_t n_slots,
     return OCT_OK;
 }
 
+/* The first step behind those that make the values: parts of them may be read before, where they
+ * lie in the memory of something larger. */
+static int32_t first_behind(const oct_plan *p, const oct_change *c)
+{
+    for (int32_t i = p->n_steps - 1; i >= 0; i--)
+        for (int32_t k = 0; k < p->steps[i].n_out; k++)
+            for (int32_t j = 0; j < c->n; j++)
+                if (p->steps[i].out[k] == c->to[j]) return i + 1;
+    return 0;
+}
+
 static oct_status trace(tracer *t, oct_arena *a, oct_change *c)
 {
     const oct_plan *p = t->p;
@@ -141,27 +190,56 @@ static oct_status trace(tracer *t, oct_arena *a, oct_change *c)
     if (!(c->steps = oct_arena_array(a, (size_t)p->n_steps + 1, sizeof(*c->steps))))
         return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < c->n; i++)
-        write_slot(t, c->to[i]);
-    for (int32_t i = 0; i < p->n_steps; i++) {
+        write_slot(t, NULL, c->to[i]);
+    for (int32_t i = first_behind(p, c); i < p->n_steps; i++) {
         const oct_step *s = &p->steps[i];
 
-        if (!follows(t, s)) continue;
+        if (!t->aims->leads[i] || !follows(t, s)) continue;
         c->steps[c->n_steps++] = i;
         c->macs += s->macs;
         read_slots(t, s);
         for (int32_t k = 0; k < s->n_out; k++)
-            write_slot(t, s->out[k]);
+            write_slot(t, s, s->out[k]);
     }
+    for (int32_t i = 0; i < t->aims->n; i++)
+        if (is_dirty(t, t->aims->slots[i]))
+            t->is_needed[oct_slot_root(p, t->aims->slots[i], NULL)] = 1;
     for (int32_t i = 0; i < p->n_slots; i++)
         if (t->is_needed[i] && t->is_made[i] && is_whole(t, i)) t->is_needed[i] = 0;
     OCT_TRY(list_slots(a, t->is_needed, p->n_slots, &c->needed, &c->n_needed));
     return list_slots(a, t->is_made, p->n_slots, &c->made, &c->n_made);
 }
 
-oct_status oct_change_find(const oct_plan *p, oct_arena *a, oct_change *c)
+oct_status oct_aims_find(const oct_plan *p, oct_arena *a, oct_aims *m)
+{
+    tracer t = {.p = p, .n_dirty = 0}; /* here: what is read */
+    uint8_t *leads = oct_arena_alloc(a, (size_t)p->n_steps + 1);
+
+    t.dirty = oct_calloc(p->ctx, (size_t)p->n_slots + (size_t)m->n + 1, sizeof(*t.dirty));
+    if (!t.dirty || !leads) {
+        oct_free(p->ctx, t.dirty);
+        return OCT_ERR_MEMORY;
+    }
+    for (int32_t i = 0; i < m->n; i++)
+        t.dirty[t.n_dirty++] = extent_of(p, m->slots[i]);
+    for (int32_t i = p->n_steps - 1; i >= 0; i--) {
+        const oct_step *s = &p->steps[i];
+
+        for (int32_t k = 0; k < s->n_out; k++)
+            leads[i] |= is_dirty(&t, s->out[k]);
+        for (int32_t k = 0; k < s->n_in && leads[i]; k++)
+            if (s->in[k] >= 0 && !p->slots[s->in[k]].data && !is_listed(&t, s->in[k]))
+                t.dirty[t.n_dirty++] = extent_of(p, s->in[k]);
+    }
+    oct_free(p->ctx, t.dirty);
+    m->leads = leads;
+    return OCT_OK;
+}
+
+oct_status oct_change_find(const oct_plan *p, const oct_aims *m, oct_arena *a, oct_change *c)
 {
     const size_t n = (size_t)p->n_slots + 1;
-    tracer t = {.p = p};
+    tracer t = {.p = p, .aims = m};
     oct_status st;
 
     t.dirty = oct_calloc(p->ctx, n + (size_t)c->n, sizeof(*t.dirty));

@@ -29,9 +29,18 @@ int32_t oct_plan_slot_of(const oct_plan *p, const char *name);
 /* The plain slot of output i of the network, or -1 if its shape is known only at run time. */
 int32_t oct_plan_output_slot(const oct_plan *p, int32_t i);
 
-/* Finds what follows. from and to are borrowed, of equal types; the rest is in the
- * arena. */
-oct_status oct_change_find(const oct_plan *p, oct_arena *a, oct_change *c);
+/* Slots that will be looked at after a change. */
+typedef struct oct_aims {
+    const int32_t *slots;
+    int32_t n;
+    uint8_t *leads; /* by step: 1 if it leads to one of them; what else is there need not be run */
+} oct_aims;
+
+/* Finds what leads to the slots; in the arena. */
+oct_status oct_aims_find(const oct_plan *p, oct_arena *a, oct_aims *m);
+
+/* Finds what follows. from and to are borrowed, of equal types; the rest is in the arena. */
+oct_status oct_change_find(const oct_plan *p, const oct_aims *m, oct_arena *a, oct_change *c);
 
 /* Does the change reach this slot? */
 bool oct_change_reaches(const oct_plan *p, const oct_change *c, int32_t slot);

@@ -124,6 +124,7 @@ static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
     OCT_TRY(oct_decide(q->m, &q->target, c));
     OCT_TRY(oct_solve_types(q->m));
     OCT_TRY(oct_solve_weights(q->m, &q->target, &q->o));
+    oct_solve_shifts(q->m);
     OCT_TRY(correct_bias(q, f, c));
     q->summary.images = c->images;
     q->summary.float_pass_seconds = c->seconds - c->hook_seconds;

@@ -14,6 +14,9 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
+/* Powers of two that the shifters of NPUs can do (solve_shifts.c); others are left alone. */
+void oct_solve_shifts(oct_qmap *m);
+
 /* Signs of codes, so that ONNX Runtime leaves alone what it cannot compute (solve_types.c). */
 oct_status oct_solve_types(oct_qmap *m);
 

@@ -173,6 +173,8 @@ static oct_status make(oct_plan *p, oct_step *s)
     if (!st || !find_order(p, s, &st->a, &how)) return OCT_ERR_MEMORY;
     st->set = oct_int8_get();
     st->b = 1 - st->a;
+    spec.swapped = st->a == B;
+    if (s->integer->out.was_signed) spec.offset = 128;
     if (is_per_channel(s)) spec.c = p->slots[s->out[0]].type.dim[1];
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[st->a], &spec.a));
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[st->b], &spec.b));

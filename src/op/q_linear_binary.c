@@ -43,14 +43,20 @@ static int32_t value(const job *j, const uint8_t *x, int64_t i)
     return j->dtype == OCT_DTYPE_I8 ? (int8_t)x[i] : x[i];
 }
 
-/* The order of the float operations is ONNX Runtime's: it decides ties. */
-static int32_t code(const job *j, int32_t a, int32_t b)
+/* The order of the float operations is ONNX Runtime's: it decides ties. What repeats comes first,
+ * or the second operand. */
+static int32_t code(const job *j, int32_t a, int32_t b, bool a_repeats)
 {
+    const float fa = (float)a, fb = (float)b;
+    float x;
+
     if (j->is_product)
-        return oct_quant_code((float)((a - j->a_zero) * (b - j->b_zero)) * j->a_scale, j->c_zero,
-                              j->low, j->high);
-    return oct_quant_code((float)a * j->a_scale + j->shift + (float)b * j->b_scale, 0, j->low,
-                          j->high);
+        x = (float)((a - j->a_zero) * (b - j->b_zero)) * j->a_scale + (float)j->c_zero;
+    else if (a_repeats)
+        x = fmaf(fb, j->b_scale, fmaf(fa, j->a_scale, j->shift));
+    else
+        x = fmaf(fa, j->a_scale, fmaf(fb, j->b_scale, j->shift));
+    return oct_quant_code(x, 0, j->low, j->high);
 }
 
 static void row(void *arg, int64_t at, const int64_t off[], int64_t n)
@@ -63,7 +69,7 @@ static void row(void *arg, int64_t at, const int64_t off[], int64_t n)
         const int32_t a = value(j, j->a, off[0] + i * sa);
         const int32_t b = value(j, j->b, off[1] + i * sb);
 
-        j->c[at + i] = (uint8_t)code(j, a, b);
+        j->c[at + i] = (uint8_t)code(j, a, b, sa == 0 && sb != 0);
     }
 }
 

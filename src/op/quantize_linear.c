@@ -5,7 +5,7 @@
 #include "op/quant.h"
 #include "op/quant_grid.h"
 
-enum { SATURATE = OCT_GRID_N_ATTRS, PRECISION };
+enum { SATURATE = OCT_GRID_N_ATTRS, PRECISION, WAS_SIGNED };
 
 #define PIECE 512
 
@@ -149,6 +149,7 @@ static const oct_attr_def attrs[] = {
     OCT_GRID_ATTRS,
     [SATURATE] = {"saturate", OCT_ATTR_INT, .def.i = 1},
     [PRECISION] = {"precision", OCT_ATTR_INT, .def.i = 0},
+    [WAS_SIGNED] = {"was_signed", OCT_ATTR_INT, .def.i = 0}, /* set by expand-qlinear; in no file */
     {0},
 };
 

@@ -53,6 +53,7 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
     c.zero = oct_node_const(n, 2);
     if (oct_node_in(n, 2) && !c.zero) return false;
     c.dtype = to_codes ? n->out[0]->type.dtype : x->dtype;
+    c.was_signed = attr_int(n, "was_signed") != 0;
     if (!is_code_type(c.dtype) || c.scale->type.dtype != OCT_DTYPE_F32) return false;
     if ((to_codes ? x->dtype : n->out[0]->type.dtype) != OCT_DTYPE_F32) return false;
     if (attr_int(n, "block_size") || !all_positive(c.scale)) return false;

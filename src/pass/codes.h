@@ -11,6 +11,7 @@ typedef struct oct_codes {
     int64_t n;    /* scales: 1, or the length of the axis */
     const oct_tensor *scale;
     const oct_tensor *zero; /* NULL: all zero; else as many as scales */
+    bool was_signed;        /* by a QLinear operator to signed bytes, whatever they are now */
 } oct_codes;
 
 bool oct_node_is_quantize(const oct_node *n);   /* of either domain */

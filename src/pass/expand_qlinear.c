@@ -61,12 +61,26 @@ static bool is_single(const oct_value *v)
     return v && v->data && oct_tensor_length(v->data) == 1;
 }
 
+/*
+ * Signed bytes at the border of a graph stay signed, and no integer kernel takes them. A sum of
+ * them in float would round otherwise than the operator does.
+ */
+static bool is_signed_border(const oct_node *n, const struct form *f)
+{
+    bool border = n->out[0]->is_output;
+
+    if (n->op != &oct_op_q_linear_add && n->op != &oct_op_q_linear_mul) return false;
+    for (int i = 0; i < f->n_data; i++)
+        border = border || (!n->in[f->data[i]]->producer && !n->in[f->data[i]]->data);
+    return border && n->out[0]->type.dtype == OCT_DTYPE_I8;
+}
+
 static bool fits(const oct_node *n, const struct form *f)
 {
     const oct_attr *only = f->only ? oct_node_attr(n, f->only) : NULL;
     const oct_value *zero = oct_node_in(n, f->zero);
 
-    if ((only && only->i) || n->n_out != 1 || !n->out[0]) return false;
+    if ((only && only->i) || n->n_out != 1 || !n->out[0] || is_signed_border(n, f)) return false;
     for (int i = 0; i < f->n_data; i++) {
         const oct_value *s = oct_node_in(n, f->data[i] + 1), *z = oct_node_in(n, f->data[i] + 2);
 
@@ -109,7 +123,9 @@ static oct_status copy_attrs(const oct_node *from, oct_node *to)
 
 static oct_status expand(oct_node *n, const struct form *f)
 {
-    const oct_linear out = {n->in[f->scale], oct_node_in(n, f->zero), -1};
+    /* ONNX Runtime sums such codes as they are; between Q and DQ it makes them unsigned first. */
+    const oct_linear out = {n->in[f->scale], oct_node_in(n, f->zero), -1,
+                            n->out[0]->type.dtype == OCT_DTYPE_I8};
     oct_value *in[MAX_DATA + 1] = {NULL}, *y = n->out[0];
     oct_node *made;
     int32_t n_in = f->n_data;

@@ -9,10 +9,10 @@
 
 oct_linear oct_linear_of(const oct_node *n)
 {
-    const oct_attr *axis = oct_node_attr(n, "axis");
+    const oct_attr *axis = oct_node_attr(n, "axis"), *was = oct_node_attr(n, "was_signed");
     const bool single = n->in[1]->data && oct_tensor_length(n->in[1]->data) == 1;
 
-    return (oct_linear){n->in[1], oct_node_in(n, 2), single || !axis ? -1 : axis->i};
+    return (oct_linear){n->in[1], oct_node_in(n, 2), single || !axis ? -1 : axis->i, was && was->i};
 }
 
 oct_status oct_linear_new(oct_graph *g, oct_node *before, bool to_codes, const char *base,
@@ -28,6 +28,7 @@ oct_status oct_linear_new(oct_graph *g, oct_node *before, bool to_codes, const c
     n = oct_node_new(g, before, name, op, in, l->zero ? 3 : 2, out ? &out : NULL, 1);
     if (!n) return OCT_ERR_MEMORY;
     if (l->axis >= 0) OCT_TRY(oct_node_set_int(n, "axis", l->axis));
+    if (l->was_signed && to_codes) OCT_TRY(oct_node_set_int(n, "was_signed", 1));
     if (made) *made = n->out[0];
     return oct_node_infer(n);
 }

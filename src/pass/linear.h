@@ -9,6 +9,7 @@
 typedef struct oct_linear {
     oct_value *scale, *zero;
     int64_t axis;
+    bool was_signed; /* as in oct_codes */
 } oct_linear;
 
 /* Those of an existing node. */

@@ -87,11 +87,88 @@ static void vectors_have_the_same_rational_sigmoid(void **state)
     }
 }
 
+/* --- two operands --- */
+
+/* Scales of a grid of 0.005 give sums in the middle between two codes, but for the last bits. */
+static const struct pair {
+    float a_scale, b_scale, y_scale;
+    int32_t a_zero, b_zero, y_zero, offset;
+} pairs[] = {
+    {0.005f, 0.04f, 0.09f, 17, 203, 5, 0},
+    {0.035f, 0.015f, 0.1f, 128, 130, 97, 0},
+    {0.035f, 0.015f, 0.1f, 128, 130, 97, 128},
+    {0.02f, 0.045f, 0.065f, 3, 250, 128, 128},
+};
+
+/* In single steps, each rounded to float; fmaf() is a fused multiplication. */
+static int32_t pair_code(const struct pair *p, oct_int8_op op, int32_t a, int32_t b)
+{
+    const float az = (float)(p->a_zero - p->offset), bz = (float)(p->b_zero - p->offset);
+    const float yz = (float)(p->y_zero - p->offset);
+    const float ra = p->a_scale / p->y_scale, rb = p->b_scale / p->y_scale;
+    float x;
+
+    a -= p->offset;
+    b -= p->offset;
+    if (op == OCT_INT8_MUL) {
+        x = ((float)a - az) * ((float)b - bz) * (p->a_scale * p->b_scale / p->y_scale);
+        x = x + yz;
+    } else {
+        const float fixed = yz - fmaf(ra, az, rb * bz);
+
+        x = fmaf((float)a, ra, fmaf((float)b, rb, fixed));
+    }
+    return OCT_MIN(OCT_MAX((int32_t)rintf(x) + p->offset, 0), 255);
+}
+
+static void check_pair(const oct_int8 *set, const struct pair *p, oct_int8_op op)
+{
+    const oct_int8_binary_spec spec = {.op = op,
+                                       .c = 1,
+                                       .a = {1, &p->a_scale, &p->a_zero},
+                                       .b = {1, &p->b_scale, &p->b_zero},
+                                       .offset = p->offset,
+                                       .out = OCT_INT8_U8,
+                                       .y = {1, &p->y_scale, &p->y_zero}};
+    const oct_int8_rows r = {.rows = 1, .n = 256, .a_pitch = 256, .b_pitch = 256, .y_pitch = 256};
+    void *memory = aligned_alloc(64, oct_int8_binary_size(1));
+    uint8_t a[256], b[256], y[256];
+    oct_int8_binary s;
+
+    assert_non_null(memory);
+    oct_int8_binary_pack(&spec, memory, &s);
+    for (int k = 0; k < 256; k++) {
+        for (int i = 0; i < 256; i++) {
+            a[i] = (uint8_t)k;
+            b[i] = (uint8_t)i;
+        }
+        set->binary(&s, &r, a, b, 1, y);
+        for (int i = 0; i < 256; i++)
+            if (y[i] != pair_code(p, op, k, i))
+                fail_msg("%s: operation %d of %d and %d gives %d, want %d", set->name, (int)op, k,
+                         i, y[i], pair_code(p, op, k, i));
+    }
+    free(memory);
+}
+
+static void pairs_round_as_onnx_runtimes(void **state)
+{
+    const oct_int8 *set;
+
+    (void)state;
+    for (int k = 0; (set = oct_int8_at(k)); k++)
+        for (size_t i = 0; i < OCT_COUNT(pairs); i++) {
+            check_pair(set, &pairs[i], OCT_INT8_ADD);
+            check_pair(set, &pairs[i], OCT_INT8_MUL);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rational_sigmoid_is_onnx_runtimes),
         cmocka_unit_test(vectors_have_the_same_rational_sigmoid),
+        cmocka_unit_test(pairs_round_as_onnx_runtimes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,9 +144,17 @@ static void lookup_f32(const float table[256], const uint8_t *x, float *y, int64
 
 INLINE vf combine(const oct_int8_binary *s, int64_t at, vf a, vf b, oct_int8_op op, bool direct)
 {
-    if (op == OCT_INT8_MUL)
-        return (a - load(s->a_zero + at)) * (b - load(s->b_zero + at)) * load(s->a_scale + at);
-    if (direct) return a * load(s->a_scale + at) + load(s->shift + at) + b * load(s->b_scale + at);
+    if (op == OCT_INT8_MUL) {
+        const vf x =
+            (a - load(s->a_zero + at)) * (b - load(s->b_zero + at)) * load(s->a_scale + at);
+
+        return direct ? x + load(s->shift + at) : x;
+    }
+    if (direct) {
+        const vf y = fused(b - s->offset, load(s->b_scale + at), load(s->shift + at));
+
+        return fused(a - s->offset, load(s->a_scale + at), y);
+    }
     return (a - load(s->a_zero + at)) * load(s->a_scale + at) +
            (b - load(s->b_zero + at)) * load(s->b_scale + at);
 }

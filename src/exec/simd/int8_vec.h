@@ -30,6 +30,7 @@
 typedef uint8_t vb __attribute__((vector_size(BW)));
 typedef uint8_t vq __attribute__((vector_size(VW))); /* one code for each lane */
 typedef int16_t vs __attribute__((vector_size(BW)));
+typedef double vd __attribute__((vector_size(VW * 8)));
 
 #if (VW == 16 && defined(__AVX512VNNI__)) || (VW == 8 && defined(__AVXVNNI__))
 #define QUAD_BYTES 4
@@ -293,6 +294,21 @@ INLINE void store_codes_part(uint8_t *p, vi x, int64_t n)
 INLINE vi code_of(vf x, vf low, vf high, vi zero)
 {
     return round_vi(vmin(vmax(x, low), high)) + zero;
+}
+
+/* a * b + c with one rounding, on every set */
+INLINE vf fused(vf a, vf b, vf c)
+{
+#if VW == 16 && defined(__AVX512F__)
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif VW == 8 && defined(__FMA__)
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    /* the product is exact, and so nearly always is the sum */
+    const vd x = __builtin_convertvector(a, vd) * __builtin_convertvector(b, vd);
+
+    return __builtin_convertvector(x + __builtin_convertvector(c, vd), vf);
+#endif
 }
 
 INLINE vf multiply_add(vf a, vf b, vf c)

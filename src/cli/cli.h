@@ -85,6 +85,7 @@ typedef struct cli_command cli_command;
 typedef struct cli {
     oct_ctx *ctx;
     const cli_command *cmd;
+    char **words; /* what was typed behind "octet"; ends with NULL */
     cli_common opt;
     const char *model;    /* the file at work, for messages; NULL before one is loaded */
     bool hint_help;       /* the words were wrong, not what they name: --help helps */

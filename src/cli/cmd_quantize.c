@@ -14,6 +14,7 @@
 #include "cli/model.h"
 #include "cli/near.h"
 #include "cli/quantize.h"
+#include "cli/report.h"
 
 /* --- options: the fields of a recipe, and what is about recipes --- */
 
@@ -61,7 +62,9 @@ static const cli_opt opts[] = {
              "and quantization parameters of SuperGradients are read too"},
     {CLI_FLAG, "print-recipe", offsetof(args, print_recipe),
      .help = "print the recipe that equals these options, and do nothing else"},
-    {CLI_STR, "report", offsetof(args, report), "DIR", .help = "not there yet"},
+    {CLI_STR, "report", offsetof(args, report), "DIR",
+     .help = "write a report as DIR/index.html, to look at in a browser; analyses, measures and "
+             "draws after the network was written"},
     {0},
 };
 
@@ -76,6 +79,9 @@ static const cli_example examples[] = {
     {"quantize yolov8n.onnx -o out.onnx --images calib --target ort --annotations val.json "
      "--eval-images val",
      "For ONNX Runtime; measure accuracy before and after"},
+    {"quantize yolov8n.onnx -o out.onnx --images calib --annotations val.json --eval-images val "
+     "--report report",
+     "And look at what it cost, layer by layer: open report/index.html"},
     {"quantize net.onnx -o out.onnx --images calib --ignore-name heads.head1.reg_convs "
      "--ignore-type "
      "Softmax",
@@ -213,7 +219,8 @@ static oct_status check_settings(job *j)
                         "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
     if ((st = check_out(j, "output", s->output))) return st;
     if ((st = check_out(j, "save-qmap", s->save_qmap))) return st;
-    return check_out(j, "quant-cfg", s->quant_cfg);
+    if ((st = check_out(j, "quant-cfg", s->quant_cfg))) return st;
+    return j->a->report ? cli_report_check(j->c, j->a->report) : OCT_OK;
 }
 
 /* --- opening --- */
@@ -325,6 +332,36 @@ static oct_status measure_accuracy(job *j)
     return st;
 }
 
+/* --- the report --- */
+
+static oct_status write_report(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    const cli_list shapes = {(const char **)s->input_shapes, s->n_input_shapes};
+    cli_report r = {.c = j->c,
+                    .dir = j->a->report,
+                    .float_path = s->model,
+                    .int8_path = s->output,
+                    .shapes = &shapes,
+                    .exact = j->g,
+                    .quantized = oct_quantized_graph(j->q),
+                    .images = j->images,
+                    .truth = j->truth,
+                    .preprocess = j->options.preprocess,
+                    .family = j->options.family,
+                    .q = j->q,
+                    .before = j->report.has_accuracy ? &j->report.before : NULL,
+                    .after = j->report.has_accuracy ? &j->report.after : NULL,
+                    .is_classifier = j->report.is_classifier};
+    oct_status st;
+
+    if (!j->a->report) return OCT_OK;
+    if ((st = oct_recipe_text(j->recipe, &r.recipe))) return st;
+    if ((st = cli_report_write(&r))) return st;
+    j->report.report = cli_report_path(j->a->report);
+    return OCT_OK;
+}
+
 /* --- the command --- */
 
 static oct_status quantize(job *j)
@@ -342,7 +379,8 @@ static oct_status quantize(job *j)
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
     r->peak_rss_mb = cli_peak_rss_mb();
     r->bytes_after = cli_file_size(j->settings.output);
-    return measure_accuracy(j);
+    if ((st = measure_accuracy(j))) return st;
+    return write_report(j);
 }
 
 static oct_status work(job *j, char **files)
@@ -350,9 +388,6 @@ static oct_status work(job *j, char **files)
     cli_quantize_report *r = &j->report;
     oct_status st;
 
-    if (j->a->report)
-        return cli_fail(j->c, OCT_ERR_ARG,
-                        "option --report: reports are not there yet; --json has all figures");
     if ((st = read_settings(j, files))) return st;
     if (j->a->print_recipe) return print_recipe(j);
     if ((st = check_settings(j))) return st;
@@ -384,6 +419,7 @@ static oct_status run(cli *c, const void *argp, char **files)
 
     if (st) keep_reason(c, st);
     c->model = NULL;
+    free(j.report.report);
     oct_quantized_free(j.q);
     oct_dataset_close(j.truth);
     oct_dataset_close(j.images);
@@ -409,7 +445,7 @@ const cli_command cmd_quantize = {
         "weights_quantized_share, float_layers (name, reason), tail, bytes_before, bytes_after, "
         "seconds, float_pass_seconds, peak_rss_mb, ap_before, ap_after (null: not measured), "
         "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
-        "top1_after, seed.",
+        "top1_after, seed, report (null: none).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

@@ -131,7 +131,7 @@ static oct_status open_model(cli *c, const char *path, const cli_session_options
     return OCT_OK;
 }
 
-static void close_model(cli_measured *m)
+void cli_measured_close(cli_measured *m)
 {
     for (int i = 0; i < m->n_steps; i++)
         cli_times_fini(&m->steps[i].times);
@@ -148,29 +148,41 @@ static void summarize(cli_measured *m)
         m->steps[i].ms = cli_times_stats(&m->steps[i].times).median_ms;
 }
 
+oct_status cli_measure_models(cli *c, char **files, int n, const cli_compare_options *o,
+                              cli_measured *models)
+{
+    oct_status st = OCT_OK;
+    int opened = 0;
+
+    while (!st && opened < n)
+        if (!(st = open_model(c, files[opened], &o->session, &models[opened]))) opened++;
+    if (!st) st = measure(c, models, n, o);
+    for (int i = 0; !st && i < n; i++)
+        summarize(&models[i]);
+    while (st && opened > 0)
+        cli_measured_close(&models[--opened]);
+    return st;
+}
+
 oct_status cli_compare(cli *c, char **files, const cli_compare_options *o)
 {
     cli_measured *models;
-    int n_files = 0, n = 0;
-    oct_status st = OCT_OK;
+    int n = 0;
+    oct_status st;
 
-    while (files[n_files])
-        n_files++;
-    models = cli_alloc((size_t)n_files, sizeof(*models));
-    for (int i = 0; i < n_files; i++)
-        models[i].peak_mb = peak_of(c, files[i], &o->session);
-    for (; n < n_files; n++)
-        if ((st = open_model(c, files[n], &o->session, &models[n]))) goto done;
-    if ((st = measure(c, models, n, o))) goto done;
+    while (files[n])
+        n++;
+    models = cli_alloc((size_t)n, sizeof(*models));
     for (int i = 0; i < n; i++)
-        summarize(&models[i]);
+        models[i].peak_mb = peak_of(c, files[i], &o->session);
+    if ((st = cli_measure_models(c, files, n, o, models))) goto done;
     if (c->opt.json)
         st = cli_compare_json(c, models, n);
     else
         cli_compare_text(models, n, o->top);
-done:
     while (n > 0)
-        close_model(&models[--n]);
+        cli_measured_close(&models[--n]);
+done:
     free(models);
     return st;
 }

@@ -32,6 +32,14 @@ typedef struct cli_measured {
     double peak_mb; /* of a process that loads and runs only this model; 0: not known */
 } cli_measured;
 
+/*
+ * Measures n files in turns into as many models, each to be closed. On failure nothing is left to
+ * close.
+ */
+oct_status cli_measure_models(cli *c, char **files, int n, const cli_compare_options *o,
+                              cli_measured *models);
+void cli_measured_close(cli_measured *m);
+
 /* Measures all files in turns and prints the comparison with the first one. */
 oct_status cli_compare(cli *c, char **files, const cli_compare_options *o);
 

@@ -95,7 +95,7 @@ static void set_threads(const cli *c)
 
 static int run_command(const cli_command *cmd, int argc, char **argv)
 {
-    cli c = {.ctx = oct_ctx_new(NULL)};
+    cli c = {.ctx = oct_ctx_new(NULL), .words = argv - 1};
     void *args = cli_alloc(1, cmd->args_size);
     char **files = NULL;
     oct_status st = OCT_ERR_MEMORY;

@@ -23,6 +23,7 @@ typedef struct cli_quantize_report {
     uint64_t seed;
     bool has_accuracy, is_classifier;
     oct_eval_result before, after; /* if has_accuracy */
+    char *report;                  /* path of the page; NULL: none was asked for */
 } cli_quantize_report;
 
 void cli_quantize_print(const cli_quantize_report *r);

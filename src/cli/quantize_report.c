@@ -189,6 +189,7 @@ void cli_quantize_print(const cli_quantize_report *r)
                                 (long long)s.images, r->peak_rss_mb));
     if (r->has_accuracy) print_accuracy(r);
     put_line("seed", cli_format("%llu", (unsigned long long)r->seed));
+    if (r->report) put_line("report", cli_format("%s", r->report));
     print_worst(worst, n_worst);
     print_next(r, worst, n_worst);
 }
@@ -256,6 +257,7 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     score_json(j, "top1_before", r, r->is_classifier, r->before.top1);
     score_json(j, "top1_after", r, r->is_classifier, r->after.top1);
     cli_json_int(j, "seed", (int64_t)r->seed);
+    cli_json_str(j, "report", r->report);
     st = cli_json_print(r->c, j);
     cli_json_free(j);
     return st;

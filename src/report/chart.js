@@ -49,7 +49,7 @@ function drawSeries(picture, s, x, y) {
   let path = "", gap = true;
   layers.forEach((l, i) => {
     const v = valueAt(l, s);
-    if (v !== undefined) path += (gap ? "M" : "L") + x(i).toFixed(1) + " " + y(v).toFixed(1);
+    if (v !== undefined) path += (gap || !path ? "M" : "L") + x(i).toFixed(1) + " " + y(v).toFixed(1);
     gap = v === undefined && s.key === "all";
   });
   picture.append(svg("path", { class: "s-" + s.key, d: path, opacity: s.key === "all" ? 1 : 0.75 }));

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The report of a command: composes what oct_report_write() shows. */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "cli/cli.h"
+
+/* What the command knows already. What is NULL is measured here, or left out. */
+typedef struct cli_report {
+    cli *c;
+    const char *dir;
+    const char *float_path, *int8_path; /* files; a qmap is no network to measure */
+    const cli_list *shapes;             /* of --input-shape; may be NULL */
+    const oct_graph *exact, *quantized;
+    const oct_dataset *images;        /* to analyse, and to draw on */
+    const oct_dataset *truth;         /* with labels, to draw on instead; may be NULL */
+    const oct_preprocess *preprocess; /* NULL: the family's */
+    const char *family;               /* NULL: auto */
+    const oct_quantized *q;           /* may be NULL */
+    const oct_analysis *analysis;     /* NULL: made here */
+    const oct_eval_result *before, *after;
+    bool is_classifier;
+    const char *recipe;
+} cli_report;
+
+/* Before the work: can DIR/index.html be written? */
+oct_status cli_report_check(cli *c, const char *dir);
+
+/* Analyses, measures, draws and writes. */
+oct_status cli_report_write(const cli_report *in);
+
+char *cli_report_path(const char *dir); /* DIR/index.html, to be freed */
+
+/* --- report_pictures.c --- */
+
+enum { CLI_REPORT_PICTURES = 4 };
+
+/* What both networks find on a few pictures; fewer, or none, where they find nothing. */
+typedef struct cli_report_pictures {
+    oct_report_picture list[CLI_REPORT_PICTURES];
+    int n;
+} cli_report_pictures;
+
+oct_status cli_report_draw(const cli_report *in, cli_report_pictures *p);
+void cli_report_pictures_fini(cli_report_pictures *p);
+
+/* --- report_words.c: all to be freed --- */
+
+char *cli_report_title(const char *path); /* "yolov8n" */
+char *cli_report_command(const cli *c);   /* as one would type it into a shell */
+char *cli_report_machine(const cli *c);   /* CPU, instruction sets, kernels, threads */
+char *cli_report_versions(void);          /* octet and its libraries */
+
+#endif

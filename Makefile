@@ -80,11 +80,11 @@ fuzz: packages-ci
 	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 install: all
-	@$(SUDO) meson install -C $(BUILD) --no-rebuild $(if $(DESTDIR),--destdir "$(abspath $(DESTDIR))")
+	@$(SUDO) tools/install-files $(BUILD) $(if $(DESTDIR),"$(abspath $(DESTDIR))")
 	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
 
 uninstall:
-	@$(SUDO) ninja -C $(BUILD) uninstall
+	@$(SUDO) tools/install-files --remove $(BUILD)
 	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
 
 # The tarball of the last commit, Debian packages made from it, and a clean Debian that takes them.

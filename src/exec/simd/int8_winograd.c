@@ -9,6 +9,7 @@
 #define POINTS  OCT_INT8_POINTS
 #define TILES   OCT_INT8_MAX_TILES
 #define MAX_VEC 3
+#define AHEAD   4096       /* bytes of weights that are fetched early: there are many */
 #define INV_9   954437177u /* modulo 2^32 */
 
 /* Unsigned: they wrap around. */
@@ -141,7 +142,11 @@ INLINE void product(const uint16_t *x, int64_t row, int64_t pairs, const int8_t 
         const uint16_t *const at[5] = {x, x + 3 * row, x + 6 * row, x + 9 * row, x + 12 * row};
         vi wv[MAX_VEC];
 
-        UNROLL for (int v = 0; v < NV; v++) memcpy(&wv[v], w + v * BW, BW);
+        UNROLL for (int v = 0; v < NV; v++)
+        {
+            memcpy(&wv[v], w + v * BW, BW);
+            __builtin_prefetch(w + v * BW + AHEAD);
+        }
         UNROLL for (int i = 0; i < MR; i++)
         {
             int32_t pair;

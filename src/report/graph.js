@@ -29,7 +29,7 @@ const move = (x, y) => setBox({ ...graph.box, x: graph.box.x + x * graph.box.wid
 
 // At a size that can be read, from the beginning.
 function showStart() {
-  const view = $("graph-view"), width = Math.max(300, view.clientWidth * 0.95);
+  const view = $("graph-view"), width = Math.max(300, view.clientWidth * 0.8);
   const first = graph.svg.querySelector("g.node"), b = first ? first.getBBox() : { x: 0, width: graph.all.width };
   const fits = graph.all.width + 24 <= width;
   setBox({ x: fits ? graph.all.x - (width - graph.all.width) / 2 : b.x + b.width / 2 + graph.shiftX - width / 2, y: graph.all.y - 12, width });

@@ -66,10 +66,11 @@ static oct_status bind_inputs(oct_pair *p)
                             "first is '%s'): it was not made from this file",
                             v->name, p->exact->n_inputs ? p->exact->inputs[0]->name : "");
         if (oct_type_equal(&v->type, &x->type)) continue;
+        (void)oct_type_text(&v->type, have); /* as it is now */
         if (oct_graph_set_input_shape(p->quantized, v->name, x->type.rank, x->type.dim))
             return oct_fail(p->ctx, OCT_ERR_SHAPE,
                             "input '%s' of the quantized network is %s, that of the float one %s",
-                            v->name, oct_type_text(&v->type, have), oct_type_text(&x->type, want));
+                            v->name, have, oct_type_text(&x->type, want));
     }
     return OCT_OK;
 }

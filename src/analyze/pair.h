@@ -67,7 +67,10 @@ oct_status oct_pair_copy_cone(const oct_pair *p, const oct_unit *u, oct_graph *t
 /* The exact network, with only this unit quantized. */
 oct_status oct_pair_splice(const oct_pair *p, const oct_unit *u, oct_graph **out);
 
-/* units.c: finds twins, units and sites. */
+/* twins.c: finds which values are the same in both. Fails if the two do not belong together. */
+oct_status oct_pair_twins(oct_pair *p);
+
+/* units.c: finds units and sites. */
 oct_status oct_pair_units(oct_pair *p);
 
 #endif

@@ -8,9 +8,8 @@
 #include "quant/place.h"
 #include "quant/solve.h"
 
-#define GROUPS_OF    "octet" /* the target that fuses most: what one step of a plan computes */
-#define CLAMP_DEPTH  8       /* nodes between a value and what quantizes it */
-#define MIN_MATCHING 0.5     /* of the float network's layers: else it is another network */
+#define GROUPS_OF   "octet" /* the target that fuses most: what one step of a plan computes */
+#define CLAMP_DEPTH 8       /* nodes between a value and what quantizes it */
 
 typedef struct finder {
     oct_pair *p;
@@ -30,60 +29,6 @@ typedef struct candidate {
     const oct_node *anchor, *last;
     int32_t group; /* -1: a node alone */
 } candidate;
-
-/* --- twins --- */
-
-static oct_status find_twins(oct_pair *p)
-{
-    oct_status st = OCT_OK;
-    oct_map names;
-
-    p->twin = oct_arena_array(p->arena, (size_t)p->quantized->n_value_ids + 1, sizeof(*p->twin));
-    p->twin_of = oct_arena_array(p->arena, (size_t)p->exact->n_value_ids + 1, sizeof(*p->twin_of));
-    if (!p->twin || !p->twin_of) return OCT_ERR_MEMORY;
-    oct_map_init(&names, p->ctx);
-    for (int32_t i = 0; i < p->exact->n_value_ids && !st; i++) {
-        oct_value *v = p->exact->values[i];
-
-        if (v && !v->data && v->graph == p->exact && oct_type_is_static(&v->type))
-            st = oct_map_put(&names, v->name, v);
-    }
-    for (int32_t i = 0; i < p->quantized->n_value_ids && !st; i++) {
-        oct_value *v = p->quantized->values[i];
-        oct_value *x =
-            v && !v->data && v->graph == p->quantized ? oct_map_get(&names, v->name) : NULL;
-
-        if (!x || !oct_type_equal(&x->type, &v->type)) continue;
-        p->twin[i] = x;
-        p->twin_of[x->id] = v;
-    }
-    oct_map_fini(&names);
-    return st;
-}
-
-/* A pair that has little in common is a mistake, and everything said about it would be noise. */
-static oct_status check_matching(const oct_pair *p)
-{
-    const oct_node *missing = NULL;
-    int64_t n = 0, found = 0;
-    oct_weight_axes ax;
-
-    for (const oct_node *k = p->exact->first; k; k = k->next) {
-        if (!oct_weight_axes_of(k, &ax) || !k->out[0]) continue;
-        n++;
-        if (p->twin_of[k->out[0]->id])
-            found++;
-        else if (!missing)
-            missing = k;
-    }
-    if ((double)found >= MIN_MATCHING * (double)n) return OCT_OK;
-    return oct_fail(p->ctx, OCT_ERR_ARG,
-                    "the two networks do not belong together: of %lld layers with weights of the "
-                    "float one, %lld are in the quantized one with the same name and shape (not: "
-                    "'%s', made by node '%s'); the quantized file must be made from this one and "
-                    "keep its names",
-                    (long long)n, (long long)found, missing->out[0]->name, missing->name);
-}
 
 /* --- cones --- */
 
@@ -347,8 +292,7 @@ oct_status oct_pair_units(oct_pair *p)
 {
     finder f = {.p = p};
 
-    OCT_TRY(find_twins(p));
-    OCT_TRY(check_matching(p));
+    OCT_TRY(oct_pair_twins(p));
     OCT_TRY(prepare(&f));
     split_groups(&f);
     OCT_TRY(find_units(&f));

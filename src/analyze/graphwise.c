@@ -4,19 +4,16 @@
 
 #include "quant/noise.h"
 
-/* Outputs are compared whole: few of their numbers matter, and those are not spread evenly. */
-#define MOST_OF_OUTPUT ((int64_t)1 << 22)
-
 typedef struct listing {
     oct_noise *values;
     int32_t n;
     int32_t *of_value; /* by value id of the exact network: index + 1 */
 } listing;
 
-static void add(listing *l, const oct_value *v, int64_t most)
+static void add(listing *l, const oct_value *v)
 {
     if (l->of_value[v->id]) return;
-    l->values[l->n++] = (oct_noise){.name = v->name, .most = most};
+    l->values[l->n++] = (oct_noise){.name = v->name};
     l->of_value[v->id] = l->n;
 }
 
@@ -27,15 +24,15 @@ static bool is_comparable(const oct_pair *p, const oct_value *v)
 
 static void list_values(const oct_pair *p, listing *l)
 {
-    for (int32_t i = 0; i < p->n_outputs; i++)
-        add(l, p->outputs[i], MOST_OF_OUTPUT);
+    for (int32_t i = 0; i < p->n_outlets; i++)
+        oct_outlet_noise(&p->outlets[i], &l->values[l->n++]);
     for (int32_t i = 0; i < p->n_units; i++)
-        if (is_comparable(p, p->units[i].anchor->out[0])) add(l, p->units[i].anchor->out[0], 0);
+        if (is_comparable(p, p->units[i].anchor->out[0])) add(l, p->units[i].anchor->out[0]);
 }
 
 oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p)
 {
-    const size_t n_values = (size_t)p->n_outputs + (size_t)p->n_units + 1;
+    const size_t n_values = (size_t)p->n_outlets + (size_t)p->n_units + 1;
     listing l = {.values = oct_calloc(p->ctx, n_values, sizeof(*l.values)),
                  .of_value =
                      oct_calloc(p->ctx, (size_t)p->exact->n_value_ids + 1, sizeof(int32_t))};
@@ -45,8 +42,8 @@ oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p)
         list_values(p, &l);
         st = oct_noise_measure(p->exact, p->quantized, p->feed, p->images, l.values, l.n);
     }
-    for (int32_t i = 0; i < p->n_outputs && !st; i++)
-        a->outputs[i].error = l.values[l.of_value[p->outputs[i]->id] - 1].error;
+    for (int32_t i = 0; i < p->n_outlets && !st; i++)
+        a->outputs[i].error = l.values[i].error;
     for (int32_t i = 0; i < p->n_units && !st; i++) {
         const oct_value *v = p->units[i].anchor->out[0];
         const int32_t at = v ? l.of_value[v->id] : 0;

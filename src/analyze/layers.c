@@ -120,16 +120,16 @@ static oct_status keep_names(oct_analysis *a, oct_analyzed_layer *l)
 oct_status oct_analyze_layers(oct_analysis *a, const oct_pair *p)
 {
     a->layers = oct_arena_array(a->arena, (size_t)p->n_units + 1, sizeof(*a->layers));
-    a->outputs = oct_arena_array(a->arena, (size_t)p->n_outputs + 1, sizeof(*a->outputs));
+    a->outputs = oct_arena_array(a->arena, (size_t)p->n_outlets + 1, sizeof(*a->outputs));
     if (!a->layers || !a->outputs) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < p->n_units; i++) {
         OCT_TRY(fill_row(p, &p->units[i], &a->layers[i]));
         OCT_TRY(keep_names(a, &a->layers[i]));
         a->n_layers++;
     }
-    for (int32_t i = 0; i < p->n_outputs; i++) {
+    for (int32_t i = 0; i < p->n_outlets; i++) {
         a->outputs[i].error = oct_error_none();
-        if (!(a->outputs[i].name = oct_arena_strdup(a->arena, p->outputs[i]->name)))
+        if (!(a->outputs[i].name = oct_arena_strdup(a->arena, p->outlets[i].name)))
             return OCT_ERR_MEMORY;
         a->n_outputs++;
     }

@@ -16,8 +16,8 @@
 
 typedef struct target {
     int32_t slot;
-    int64_t rows, width, pitch; /* how its numbers lie */
     int64_t len;
+    int64_t *at; /* where its numbers lie in the slot */
 } target;
 
 /* One worker's part; the sums of all are merged at the end. */
@@ -25,7 +25,8 @@ typedef struct worker {
     oct_partial second;
     oct_distance *distances; /* units x targets */
     oct_distance *exact;     /* of each target: only what the float network has */
-    float *scratch;          /* two targets' numbers, where they lie apart */
+    float **numbers;         /* of each target, for the picture at work: the float network's */
+    float *scratch;          /* of one target, in the second run */
 } worker;
 
 typedef struct shared {
@@ -100,26 +101,43 @@ static oct_status find_change(shared *s, int32_t unit, oct_value *const *made)
     return c->n ? oct_change_find(s->plan, &s->aims, s->arena, c) : OCT_OK;
 }
 
+/* Where number i of a slot lies, as ONNX counts them. */
+static int64_t place_of(const oct_plan *p, int32_t slot, int64_t i)
+{
+    const oct_slot *s = &p->slots[slot], *whole = s;
+    const int64_t pixels = oct_type_pixels(&s->type), channels = oct_slot_channels(s);
+
+    if (s->layout == OCT_LAYOUT_CLAST)
+        return (i / (channels * pixels) * pixels + i % pixels) * oct_slot_pitch(p, slot) +
+               i / pixels % channels;
+    if (!s->strided) return i;
+    while (whole->parent >= 0 && whole->strided)
+        whole = &p->slots[whole->parent];
+    return i / pixels * oct_type_pixels(&whole->type) + i % pixels;
+}
+
+static oct_status add_target(shared *s, const oct_outlet *o, int32_t slot)
+{
+    target *t = &s->targets[s->n_targets++];
+
+    *t = (target){.slot = slot, .len = o->n};
+    if (!(t->at = oct_arena_array(s->arena, (size_t)o->n + 1, sizeof(*t->at))))
+        return OCT_ERR_MEMORY;
+    for (int64_t i = 0; i < o->n; i++)
+        t->at[i] = place_of(s->plan, slot, o->places ? o->places[i] : i);
+    return OCT_OK;
+}
+
 static oct_status find_targets(shared *s)
 {
     const oct_pair *p = s->p;
 
-    s->targets = oct_arena_array(s->arena, (size_t)p->n_outputs + 1, sizeof(*s->targets));
+    s->targets = oct_arena_array(s->arena, (size_t)p->n_outlets + 1, sizeof(*s->targets));
     if (!s->targets) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_outputs; i++) {
-        const int32_t slot = oct_plan_slot_of(s->plan, p->outputs[i]->name);
-        target *t = &s->targets[s->n_targets];
-        const oct_slot *at = slot >= 0 ? &s->plan->slots[slot] : NULL;
+    for (int32_t i = 0; i < p->n_outlets; i++) {
+        const int32_t slot = oct_plan_slot_of(s->plan, p->outlets[i].value->name);
 
-        if (!at) continue;
-        *t = (target){.slot = slot, .rows = 1, .len = oct_type_len(&at->type)};
-        t->width = t->pitch = t->len;
-        if (!oct_slot_is_dense(s->plan, slot)) {
-            t->width = oct_slot_channels(at);
-            t->pitch = oct_slot_pitch(s->plan, slot);
-            t->rows = t->len / OCT_MAX(t->width, (int64_t)1);
-        }
-        s->n_targets++;
+        if (slot >= 0) OCT_TRY(add_target(s, &p->outlets[i], slot));
     }
     if (s->n_targets) return OCT_OK;
     return oct_fail(p->ctx, OCT_ERR_UNSUPPORTED,
@@ -156,7 +174,7 @@ static oct_status prepare(shared *s, int32_t n_threads)
     uint8_t *wanted = NULL;
 
     s->changes = oct_arena_array(s->arena, n, sizeof(*s->changes));
-    s->reaches = oct_arena_array(s->arena, n, (size_t)p->n_outputs + 1);
+    s->reaches = oct_arena_array(s->arena, n, (size_t)p->n_outlets + 1);
     if (!made || !s->changes || !s->reaches) return OCT_ERR_MEMORY;
     OCT_TRY(oct_graph_clone(p->exact, &s->g));
     OCT_TRY(add_cones(s, made));
@@ -176,15 +194,12 @@ static oct_status prepare(shared *s, int32_t n_threads)
 /* --- a picture --- */
 
 /* The numbers of a target, one behind the other. */
-static const float *numbers(const oct_run *r, const target *t, float *scratch)
+static void gather(const oct_run *r, const target *t, float *to)
 {
     const float *x = oct_run_address(r, t->slot);
 
-    if (t->rows == 1) return x;
-    for (int64_t i = 0; i < t->rows; i++)
-        for (int64_t k = 0; k < t->width; k++)
-            scratch[i * t->width + k] = x[i * t->pitch + k];
-    return scratch;
+    for (int64_t i = 0; i < t->len; i++)
+        to[i] = x[t->at[i]];
 }
 
 static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *first)
@@ -195,8 +210,8 @@ static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *fi
         const int32_t at = unit * s->n_targets + i;
 
         if (!s->reaches[at]) continue;
-        oct_distance_see(&w->distances[at], numbers(first, t, w->scratch),
-                         numbers(w->second.run, t, w->scratch + t->len), t->len);
+        gather(w->second.run, t, w->scratch);
+        oct_distance_see(&w->distances[at], w->numbers[i], w->scratch, t->len);
     }
     return OCT_OK;
 }
@@ -212,9 +227,8 @@ static oct_status one(void *user, int32_t number, oct_ctx *ctx, oct_run *first, 
     (void)index;
     oct_partial_reset(&w->second);
     for (int32_t i = 0; i < s->n_targets; i++) {
-        const float *x = numbers(first, &s->targets[i], w->scratch);
-
-        oct_distance_see(&w->exact[i], x, x, s->targets[i].len);
+        gather(first, &s->targets[i], w->numbers[i]);
+        oct_distance_see(&w->exact[i], w->numbers[i], w->numbers[i], s->targets[i].len);
     }
     for (int32_t i = s->p->n_units - 1; i >= 0; i--) {
         const long long done = atomic_fetch_add(&s->n_done, 1) + 1;
@@ -233,14 +247,18 @@ static oct_status hire(shared *s, worker *w)
     int64_t most = 1;
     uint64_t *counts;
 
-    for (int32_t i = 0; i < s->n_targets; i++)
+    w->numbers = oct_arena_array(s->arena, (size_t)s->n_targets + 1, sizeof(*w->numbers));
+    for (int32_t i = 0; w->numbers && i < s->n_targets; i++) {
         most = OCT_MAX(most, s->targets[i].len);
+        w->numbers[i] = oct_arena_array(s->arena, (size_t)s->targets[i].len + 1, sizeof(float));
+        if (!w->numbers[i]) return OCT_ERR_MEMORY;
+    }
     counts = oct_arena_array(s->arena, n + (size_t)s->n_targets + 1,
                              OCT_DISTANCE_SLOTS * sizeof(*counts));
     w->distances = oct_arena_array(s->arena, n + 1, sizeof(*w->distances));
     w->exact = oct_arena_array(s->arena, (size_t)s->n_targets + 1, sizeof(*w->exact));
-    w->scratch = oct_arena_array(s->arena, 2 * (size_t)most, sizeof(float));
-    if (!counts || !w->distances || !w->exact || !w->scratch) return OCT_ERR_MEMORY;
+    w->scratch = oct_arena_array(s->arena, (size_t)most, sizeof(float));
+    if (!counts || !w->distances || !w->exact || !w->scratch || !w->numbers) return OCT_ERR_MEMORY;
     for (size_t i = 0; i < n; i++, counts += OCT_DISTANCE_SLOTS) {
         oct_distance_init(&w->distances[i], NULL);
         w->distances[i].other.count = counts;

@@ -121,6 +121,7 @@ oct_status oct_pair_new(const oct_graph *exact, const oct_graph *quantized,
     if (!st) st = take_exact(p, exact, images, o);
     if (!st) st = take_quantized(p, quantized);
     if (!st) st = oct_pair_units(p);
+    if (!st) st = oct_pair_outlets(p);
     if (st) {
         oct_pair_free(p);
         return st;

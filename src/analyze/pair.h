@@ -30,6 +30,15 @@ typedef struct oct_site {
     oct_codes codes;        /* borrowed from the quantized network */
 } oct_site;
 
+/* Some channels of an output, of like magnitude: errors of scores (0..1) beside boxes (0..640)
+ * would not show. */
+typedef struct oct_outlet {
+    const oct_value *value; /* of the exact network */
+    const char *name;       /* "output0[:, 4:84]" */
+    const int64_t *places;  /* its numbers, in the order of ONNX; NULL: all of it */
+    int64_t n;
+} oct_outlet;
+
 typedef struct oct_pair {
     oct_ctx *ctx;
     oct_arena *arena;
@@ -47,6 +56,8 @@ typedef struct oct_pair {
     int32_t n_sites;
     const oct_value **outputs; /* of `exact`: what errors are measured at */
     int32_t n_outputs;
+    oct_outlet *outlets; /* the same, split up */
+    int32_t n_outlets;
 } oct_pair;
 
 /* Both graphs are copied. */
@@ -69,6 +80,9 @@ oct_status oct_pair_splice(const oct_pair *p, const oct_unit *u, oct_graph **out
 
 /* twins.c: finds which values are the same in both. Fails if the two do not belong together. */
 oct_status oct_pair_twins(oct_pair *p);
+
+/* outlets.c: splits outputs, by what they are for the first picture. */
+oct_status oct_pair_outlets(oct_pair *p);
 
 /* units.c: finds units and sites. */
 oct_status oct_pair_units(oct_pair *p);

@@ -15,6 +15,7 @@ typedef struct kept {
     oct_noise *value;
     float *samples;
     int64_t cap, n;
+    uintptr_t next; /* index + 1 of another entry for the same value, or 0 */
 } kept;
 
 typedef struct listener {
@@ -26,8 +27,7 @@ typedef struct listener {
     bool compares;
 } listener;
 
-/* Element i of the value in its logical order (N C H W), wherever it lies. */
-static float element(const oct_seen *s, int64_t i)
+float oct_seen_number(const oct_seen *s, int64_t i)
 {
     const float *x = s->data;
     int64_t channels, pixels;
@@ -38,28 +38,34 @@ static float element(const oct_seen *s, int64_t i)
     return x[(i / (channels * pixels) * pixels + i % pixels) * s->pitch + i / pixels % channels];
 }
 
-static int64_t sample(const oct_seen *s, float *to, int64_t cap)
+static int64_t sample(const oct_noise *v, const oct_seen *s, float *to, int64_t cap)
 {
     const int64_t len = oct_type_len(s->type);
     const int64_t step = OCT_MAX((len + cap - 1) / cap, (int64_t)1) | 1;
     int64_t n = 0;
 
-    for (int64_t i = 0; i < len && n < cap; i += step)
-        to[n++] = element(s, i);
+    for (int64_t i = 0; v->places && i < v->n_places; i++)
+        if (v->places[i] < len) to[n++] = oct_seen_number(s, v->places[i]);
+    for (int64_t i = 0; !v->places && i < len && n < cap; i += step)
+        to[n++] = oct_seen_number(s, i);
     return n;
 }
 
 static oct_status on_value(void *user, const oct_seen *s)
 {
     listener *l = user;
-    const uintptr_t at = (uintptr_t)oct_map_get(&l->by_name, s->value->name);
-    kept *k = at ? &l->kept[at - 1] : NULL;
+    uintptr_t at = (uintptr_t)oct_map_get(&l->by_name, s->value->name);
 
-    if (!k || s->type->dtype != OCT_DTYPE_F32) return OCT_OK;
-    if (!l->compares)
-        k->n = sample(s, k->samples, k->cap);
-    else if (sample(s, l->other, k->cap) == k->n)
-        oct_distance_see(&k->value->distance, k->samples, l->other, k->n);
+    if (s->type->dtype != OCT_DTYPE_F32) return OCT_OK;
+    while (at) {
+        kept *k = &l->kept[at - 1];
+
+        if (!l->compares)
+            k->n = sample(k->value, s, k->samples, k->cap);
+        else if (sample(k->value, s, l->other, k->cap) == k->n)
+            oct_distance_see(&k->value->distance, k->samples, l->other, k->n);
+        at = k->next;
+    }
     return OCT_OK;
 }
 
@@ -123,6 +129,7 @@ static int64_t room_for(const oct_graph *g, const oct_noise *v)
     const int64_t most = v->most > 0 ? v->most : OCT_NOISE_SAMPLES;
     const int64_t len = at ? oct_type_len(&at->type) : -1;
 
+    if (v->places) return OCT_MAX(v->n_places, (int64_t)1);
     return OCT_MAX(len >= 0 ? OCT_MIN(len, most) : most, (int64_t)1);
 }
 
@@ -137,7 +144,9 @@ static oct_status listen(listener *l, const oct_graph *g, oct_noise *values)
     for (int32_t i = 0; i < l->n; i++) {
         kept *k = &l->kept[i];
 
-        *k = (kept){.value = &values[i], .cap = room_for(g, &values[i])};
+        *k = (kept){.value = &values[i],
+                    .cap = room_for(g, &values[i]),
+                    .next = (uintptr_t)oct_map_get(&l->by_name, values[i].name)};
         oct_distance_init(&values[i].distance, l->counts + (size_t)i * n_counts);
         most = OCT_MAX(most, k->cap);
         if (!(k->samples = oct_calloc(g->ctx, (size_t)k->cap, sizeof(float))))

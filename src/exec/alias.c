@@ -33,6 +33,15 @@ static void spread(aliaser *a)
     }
 }
 
+/* Concat and Split keep pitches only along channels. */
+static bool cuts_pixels(const oct_step *s)
+{
+    const oct_parts *parts = s->state;
+
+    return (s->kernel == &oct_kernel_concat || s->kernel == &oct_kernel_split) &&
+           !parts->is_channel;
+}
+
 static void scan(aliaser *a)
 {
     const oct_plan *p = a->p;
@@ -52,7 +61,8 @@ static void scan(aliaser *a)
             a->n_reads[s->in[k]]++;
             if ((s->kernel->flags & OCT_KERNEL_VIEW) && p->slots[s->out[0]].parent == s->in[k])
                 continue; /* only a view: what reads that counts */
-            if (!(s->kernel->flags & OCT_KERNEL_STRIDED_IN)) a->reads[s->in[k]] = 0;
+            if (!(s->kernel->flags & OCT_KERNEL_STRIDED_IN) || cuts_pixels(s))
+                a->reads[s->in[k]] = 0;
         }
     }
     spread(a);
@@ -69,6 +79,15 @@ static bool alias_view(aliaser *a, const oct_step *s)
     out->offset = 0;
     out->strided = out->layout == OCT_LAYOUT_CLAST && in->layout == OCT_LAYOUT_CLAST;
     return true;
+}
+
+/* Planes that only a Concat of pixels reads are made where it wants them. */
+static bool planes_fit(const aliaser *a, const oct_parts *parts, int32_t slot)
+{
+    const oct_slot *s = &a->p->slots[slot];
+
+    return parts->is_pixel && a->n_reads[slot] == 1 && !s->pinned && !a->p->is_kept[s->value->id] &&
+           (a->p->steps[a->maker[slot]].kernel->flags & OCT_KERNEL_PLANES_OUT);
 }
 
 /* Is the part one block of the whole, or may everyone who touches it use a pitch? */
@@ -104,14 +123,16 @@ static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t o
     const oct_parts *parts = s->state;
     oct_slot *in = &a->p->slots[slot];
     const int32_t maker = a->maker[slot];
+    const oct_step *by;
     bool strides;
 
     if (in->data || in->parent >= 0 || maker < 0 || in->pinned) return;
-    strides = a->p->steps[maker].kernel->flags & OCT_KERNEL_STRIDED_OUT;
-    if (!part_fits(a, parts, slot, strides)) return;
+    by = &a->p->steps[maker];
+    strides = (by->kernel->flags & OCT_KERNEL_STRIDED_OUT) && !cuts_pixels(by);
+    if (!part_fits(a, parts, slot, strides) && !planes_fit(a, parts, slot)) return;
     in->parent = s->out[0];
     in->offset = offset;
-    in->strided = parts->is_channel && !oct_parts_are_blocks(parts);
+    in->strided = (parts->is_channel || parts->is_pixel) && !oct_parts_are_blocks(parts);
 }
 
 static void alias_concat(aliaser *a, const oct_step *s)
@@ -195,7 +216,8 @@ static void alias_in_place(aliaser *a, const oct_step *s)
             return;
         }
         /* The result is a part of a Concat: its operand may be made there as well. */
-        if (out->strided && !(p->steps[a->maker[k]].kernel->flags & OCT_KERNEL_STRIDED_OUT))
+        if (out->strided && (!(p->steps[a->maker[k]].kernel->flags & OCT_KERNEL_STRIDED_OUT) ||
+                             cuts_pixels(&p->steps[a->maker[k]])))
             continue;
         p->slots[k].parent = s->out[0];
         p->slots[k].offset = 0;

@@ -133,6 +133,49 @@ static oct_status try_group(oct_fuser *f, const oct_group *g, oct_group **out)
     return OCT_OK;
 }
 
+/* [N, C, ..] to [N, C, pixels] */
+static bool flattens(const oct_node *n)
+{
+    const oct_type *x = &n->in[0]->type, *y = &n->out[0]->type;
+
+    return n->op == &oct_op_reshape && x->rank == 4 && y->rank == 3 && x->dim[0] == y->dim[0] &&
+           x->dim[1] == y->dim[1];
+}
+
+/* Nothing but joining stands between v and an output of the network: planes are wanted. */
+static bool leaves(const oct_fuser *f, const oct_value *v)
+{
+    for (;;) {
+        const oct_node *u = oct_fuser_only_user(f, v);
+
+        if (!u) return v->is_output && v->n_users == 0;
+        if (u->op != &oct_op_concat) return false;
+        v = u->out[0];
+    }
+}
+
+/* The same group, making planes. */
+static oct_status try_planes(oct_fuser *f, const oct_group *g, oct_group **out)
+{
+    const oct_node *view = oct_fuser_only_user(f, g->last->out[0]);
+    oct_layout layout;
+    oct_group planes = *g;
+    oct_group *made = NULL;
+    draft *d;
+
+    if (g->anchor->op != &oct_op_conv || oct_node_is_quantize(g->last)) return OCT_OK;
+    planes.fuse.planes = true;
+    if (view && flattens(view)) oct_group_add(&planes, view);
+    if (!leaves(f, planes.last->out[0])) return OCT_OK;
+    OCT_TRY(draft_step(f->p, &planes, &d));
+    if (!oct_kernel_int8_planes.accepts(f->p, &d->step, &layout)) return OCT_OK;
+    if (!(made = oct_plan_alloc(f->p, 1, sizeof(*made)))) return OCT_ERR_MEMORY;
+    *made = planes;
+    made->step = &d->step;
+    *out = made;
+    return OCT_OK;
+}
+
 /* The largest group first: all that follows, to codes; the same to float; the anchor alone. */
 static oct_status try_anchor(oct_fuser *f, const oct_node *n, oct_group **out)
 {
@@ -142,6 +185,7 @@ static oct_status try_anchor(oct_fuser *f, const oct_node *n, oct_group **out)
     oct_group_grow(f, &grown);
     ended = grown;
     if (end_in_codes(f, &ended)) OCT_TRY(try_group(f, &ended, out));
+    if (!*out) OCT_TRY(try_planes(f, &grown, out));
     if (!*out) OCT_TRY(try_group(f, &grown, out));
     if (!*out && grown.last != n) {
         ended = alone;

@@ -72,6 +72,7 @@ oct_status oct_step_parts(oct_plan *p, const oct_step *s, void **out)
             if (d != axis) *(d < axis && !channel ? &parts->outer : &inner) *= whole->type.dim[d];
         }
     }
+    parts->is_pixel = whole->layout == OCT_LAYOUT_PLAIN && whole->type.rank == 3 && axis == 2;
     parts->whole = whole->type.dim[axis] * inner;
     begin *= inner;
     for (int32_t i = 0; i < n; i++) {
@@ -192,6 +193,15 @@ static oct_status run_split(const oct_bound *b)
     return OCT_OK;
 }
 
+/* An output of the network whose operands are blocks of it: reorders write them in place. */
+static bool leaves_in_blocks(const oct_plan *p, const oct_step *s, int32_t axis)
+{
+    const oct_slot *out = &p->slots[s->out[0]];
+
+    return out->value->is_output && out->value->n_users == 0 && axis <= 1 &&
+           oct_type_span(&out->type, 0, axis) == 1;
+}
+
 static bool accepts_concat(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     int32_t axis;
@@ -206,6 +216,7 @@ static bool accepts_concat(const oct_plan *p, const oct_step *s, oct_layout *lay
     for (int32_t i = 0; i < s->n_in; i++) /* constants are plain */
         if (p->slots[s->in[i]].data) *layout = OCT_LAYOUT_PLAIN;
     if (!oct_type_has_channels(&p->slots[s->out[0]].type)) *layout = OCT_LAYOUT_PLAIN;
+    if (leaves_in_blocks(p, s, axis)) *layout = OCT_LAYOUT_PLAIN;
     return true;
 }
 

@@ -12,6 +12,7 @@ typedef struct oct_parts {
     int64_t *offset; /* for each part: where it begins in the whole */
     int64_t *size;   /* for each part: elements for each outer index */
     bool is_channel; /* channels-last, cut along the channels: pitches may be anything */
+    bool is_pixel;   /* plain [N, C, pixels], cut along the pixels: so may the planes' distance */
 } oct_parts;
 
 /* For a step of the kernels concat or split; its memory is the plan's. */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory: when each slot lives, and where in the activation block it lies. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "exec/kernel.h"
 
-#define ALIGN 64 /* bytes: a cache line, and the widest vector */
+#define ALIGN  64  /* bytes: a cache line, and the widest vector */
+#define ROUNDS 40  /* tries to make a block smaller */
+#define MANY   600 /* slots: more are placed only once in each order */
 
 static void touch(oct_plan *p, int32_t slot, int32_t step, bool makes)
 {
@@ -64,6 +67,37 @@ size_t oct_plan_live_bytes(const oct_plan *p, int32_t step)
     return total;
 }
 
+/* By step: bytes in use. */
+static oct_status find_live(const oct_plan *p, size_t *live)
+{
+    for (int32_t i = 0; i < p->n_slots; i++) {
+        const oct_slot *s = &p->slots[i];
+        size_t size;
+
+        if (!owns_memory(s) || s->is_input) continue;
+        OCT_TRY(room_of(p, s, &size));
+        for (int32_t k = s->first; k <= s->last; k++)
+            if (!oct_add_size(live[k], size, &live[k]))
+                return oct_fail(p->ctx, OCT_ERR_MEMORY, "the activations are too large");
+    }
+    return OCT_OK;
+}
+
+oct_status oct_plan_peak(oct_plan *p, size_t *out)
+{
+    size_t *live = oct_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof(*live));
+    oct_status st;
+
+    *out = 0;
+    if (!live) return OCT_ERR_MEMORY;
+    find_lifetimes(p);
+    st = find_live(p, live);
+    for (int32_t i = 0; i <= p->n_steps; i++)
+        *out = OCT_MAX(*out, live[i]);
+    oct_free(p->ctx, live);
+    return st;
+}
+
 typedef struct item {
     int32_t slot;
     size_t size;
@@ -75,6 +109,7 @@ typedef struct placer {
     item *items, *placed;
     int32_t n;
     size_t *live; /* by step: bytes in use */
+    size_t *best; /* by slot: where it lies in the smallest block so far */
 } placer;
 
 static int by_key(const void *a, const void *b)
@@ -107,13 +142,12 @@ static size_t find_gap(const placer *r, int32_t n, const item *it)
     return at;
 }
 
-/* One item after the other, in the order of their keys; *total: bytes of the block. */
+/* One item after the other; *total: bytes of the block. */
 static oct_status place(placer *r, size_t *total)
 {
     oct_slot *slots = r->p->slots;
 
     *total = 0;
-    qsort(r->items, (size_t)r->n, sizeof(*r->items), by_key);
     for (int32_t i = 0; i < r->n; i++) {
         const item *it = &r->items[i];
         oct_slot *s = &slots[it->slot];
@@ -129,6 +163,13 @@ static oct_status place(placer *r, size_t *total)
         r->placed[k] = *it;
     }
     return OCT_OK;
+}
+
+static void keep(placer *r, size_t total)
+{
+    r->p->block_size = total;
+    for (int32_t i = 0; i < r->n; i++)
+        r->best[r->items[i].slot] = r->p->slots[r->items[i].slot].at;
 }
 
 /* --- orders to try: none is the best for all networks --- */
@@ -163,21 +204,45 @@ static oct_status place_by(placer *r, size_t (*key)(const placer *, const item *
 {
     for (int32_t i = 0; i < r->n; i++)
         r->items[i].key = key(r, &r->items[i]);
+    qsort(r->items, (size_t)r->n, sizeof(*r->items), by_key);
     return place(r, total);
+}
+
+/* The item that ends last goes first, again and again, until nothing can be gained. */
+static oct_status promote(placer *r, size_t bound, size_t *total)
+{
+    const int rounds = r->n <= MANY ? ROUNDS : 0;
+
+    for (int i = 0; i<rounds && * total> bound; i++) {
+        int32_t last = 0;
+        item it;
+
+        while (last < r->n && r->p->slots[r->items[last].slot].at + r->items[last].size < *total)
+            last++;
+        it = r->items[last];
+        memmove(r->items + 1, r->items, (size_t)last * sizeof(*r->items));
+        r->items[0] = it;
+        OCT_TRY(place(r, total));
+        if (*total < r->p->block_size) keep(r, *total);
+    }
+    return OCT_OK;
 }
 
 static oct_status place_best(placer *r)
 {
-    size_t best = 0, total = 0;
+    size_t bound = 0, total = 0;
 
+    for (int32_t i = 0; i <= r->p->n_steps; i++)
+        bound = OCT_MAX(bound, r->live[i]);
     r->p->block_size = SIZE_MAX;
-    for (size_t i = 0; i < OCT_COUNT(keys); i++) {
+    for (size_t i = 0; i < OCT_COUNT(keys) && r->p->block_size > bound; i++) {
         OCT_TRY(place_by(r, keys[i], &total));
-        if (total >= r->p->block_size) continue;
-        r->p->block_size = total;
-        best = i;
+        if (total < r->p->block_size) keep(r, total);
+        OCT_TRY(promote(r, bound, &total));
     }
-    return place_by(r, keys[best], &total);
+    for (int32_t i = 0; i < r->n; i++)
+        r->p->slots[r->items[i].slot].at = r->best[r->items[i].slot];
+    return OCT_OK;
 }
 
 /* One behind the other: all of them are there before the first step. */
@@ -208,9 +273,6 @@ static oct_status find_items(placer *r)
         if (!owns_memory(s) || s->is_input) continue;
         it->slot = i;
         OCT_TRY(room_of(p, s, &it->size));
-        for (int32_t k = s->first; k <= s->last; k++)
-            if (!oct_add_size(r->live[k], it->size, &r->live[k]))
-                return oct_fail(p->ctx, OCT_ERR_MEMORY, "the activations are too large");
         r->n++;
     }
     return OCT_OK;
@@ -225,11 +287,14 @@ oct_status oct_plan_place(oct_plan *p)
     r.items = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.items));
     r.placed = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.placed));
     r.live = oct_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof(*r.live));
-    if (r.items && r.placed && r.live) st = place_inputs(p);
+    r.best = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.best));
+    if (r.items && r.placed && r.live && r.best) st = place_inputs(p);
     if (!st) st = find_items(&r);
+    if (!st) st = find_live(p, r.live);
     if (!st) st = place_best(&r);
     oct_free(p->ctx, r.items);
     oct_free(p->ctx, r.placed);
     oct_free(p->ctx, r.live);
+    oct_free(p->ctx, r.best);
     return st;
 }

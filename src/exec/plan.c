@@ -173,6 +173,7 @@ static oct_status compile(oct_plan *p)
     }
     OCT_TRY(oct_plan_fuse(p));
     OCT_TRY(oct_plan_choose(p));
+    OCT_TRY(oct_plan_schedule(p));
     OCT_TRY(oct_plan_alias(p));
     OCT_TRY(oct_plan_place(p));
     return make_kernels(p);

@@ -31,7 +31,8 @@ typedef struct oct_slot {
     oct_tensor *data;    /* constant; owned by the graph */
     int32_t parent;      /* -1: owns memory; else a view into this slot */
     int64_t offset;      /* elements from the parent's start */
-    bool strided;        /* channels-last view on some of the parent's channels: has its pitch */
+    bool strided;        /* channels-last view on some of the parent's channels: has its pitch;
+                            plain: on some of its pixels, with the parent's planes */
     int32_t first, last; /* steps that make it and read it last, views included */
     size_t at;           /* bytes from the block's start, if it owns memory */
     bool is_input;       /* lies beside the block: its content outlives a run */
@@ -49,6 +50,7 @@ typedef struct oct_fuse {
     bool fake;       /* QuantizeLinear and DequantizeLinear as one, in f32 */
     int32_t bins;    /* of a distribution whose mean is taken (expectation.c); 0: none */
     bool by_pixel;   /* the means of a pixel lie side by side */
+    bool planes;     /* a convolution makes planes; a Reshape of them may be the last node */
 } oct_fuse;
 
 /* A step on codes: how its operands and its result stand for numbers. */
@@ -120,6 +122,7 @@ int32_t oct_slot_root(const oct_plan *p, int32_t i, int64_t *offset);
 
 /* Channels-last: elements from one pixel to the next. */
 int64_t oct_slot_pitch(const oct_plan *p, int32_t i);
+int64_t oct_slot_plane_pitch(const oct_plan *p, int32_t i); /* plain: from plane to plane */
 bool oct_slot_is_dense(const oct_plan *p, int32_t i);
 size_t oct_slot_offset_bytes(const oct_plan *p, int32_t i); /* in the block, or the inputs */
 bool oct_slot_in_input(const oct_plan *p, int32_t i);       /* an input, or a view of one */
@@ -140,13 +143,17 @@ bool oct_type_has_channels(const oct_type *t);
 
 /* --- stages, in order --- */
 
-oct_status oct_plan_fuse(oct_plan *p);   /* fuse.c: nodes to steps and slots */
-oct_status oct_plan_choose(oct_plan *p); /* choose.c: kernels, layouts, reorders */
-oct_status oct_plan_alias(oct_plan *p);  /* alias.c: views instead of copies */
-oct_status oct_plan_place(oct_plan *p);  /* place.c: lifetimes and offsets */
+oct_status oct_plan_fuse(oct_plan *p);     /* fuse.c: nodes to steps and slots */
+oct_status oct_plan_choose(oct_plan *p);   /* choose.c: kernels, layouts, reorders */
+oct_status oct_plan_schedule(oct_plan *p); /* schedule.c: the order of steps */
+oct_status oct_plan_alias(oct_plan *p);    /* alias.c: views instead of copies */
+oct_status oct_plan_place(oct_plan *p);    /* place.c: lifetimes and offsets */
 
 /* Bytes of the block that are in use during a step: the most of these is what a block needs. */
 size_t oct_plan_live_bytes(const oct_plan *p, int32_t step);
+
+/* The most of them, from lifetimes that are found anew. */
+oct_status oct_plan_peak(oct_plan *p, size_t *out);
 
 oct_status oct_plan_add_step(oct_plan *p, const oct_step *s, int32_t *out);
 

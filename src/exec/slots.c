@@ -38,8 +38,16 @@ int64_t oct_slot_pitch(const oct_plan *p, int32_t i)
     return oct_slot_channels(&p->slots[i]);
 }
 
+int64_t oct_slot_plane_pitch(const oct_plan *p, int32_t i)
+{
+    while (p->slots[i].parent >= 0 && p->slots[i].strided)
+        i = p->slots[i].parent;
+    return oct_type_pixels(&p->slots[i].type);
+}
+
 bool oct_slot_is_dense(const oct_plan *p, int32_t i)
 {
+    if (p->slots[i].layout == OCT_LAYOUT_PLAIN && p->slots[i].strided) return false;
     return p->slots[i].layout == OCT_LAYOUT_PLAIN ||
            oct_slot_pitch(p, i) == oct_slot_channels(&p->slots[i]);
 }

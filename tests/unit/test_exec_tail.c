@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tails of detectors are made of: transposing, distributions of boxes, parts put together.
  */
-#include "unit/exec_net.h"
+#include "unit/quant_net.h"
 
 #include <string.h>
 
@@ -23,11 +23,6 @@ static void restart(fixture *f)
 static oct_value *picture(fixture *f, int64_t n, int64_t c, int64_t h, int64_t w)
 {
     return graph_input(f, "x", OCT_DTYPE_F32, 4, (const int64_t[]){n, c, h, w});
-}
-
-static void output(fixture *f, oct_value *v)
-{
-    assert_ok(f->ctx, oct_graph_add_output(f->g, v));
 }
 
 static oct_value *reshape(fixture *f, oct_value *x, int rank, const int64_t *dims)
@@ -92,6 +87,31 @@ static int steps_labelled(fixture *f, const char *label)
     }
     oct_plan_free(p);
     return n;
+}
+
+static int kernels_named(fixture *f, const char *kernel)
+{
+    oct_plan *p = NULL;
+    int n = 0;
+
+    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
+        oct_step_info info = {.struct_size = sizeof(info)};
+
+        oct_plan_step(p, i, &info);
+        n += strncmp(info.kernel, kernel, strlen(kernel)) == 0;
+    }
+    oct_plan_free(p);
+    return n;
+}
+
+static oct_value *max_pool(fixture *f, oct_value *x)
+{
+    oct_node *n = node(f, &oct_op_max_pool, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (const int64_t[]){2, 2}, 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "strides", (const int64_t[]){2, 2}, 2));
+    return infer(f, n);
 }
 
 static void squares_are_turned(void **state)
@@ -182,6 +202,150 @@ static void distributions_that_are_read_stay(void **state)
     check(f, "distribution and softmax");
 }
 
+/* Boxes and scores of two levels, joined, cut apart again, and joined for the output. */
+static void tail(fixture *f, oct_value *const *box, oct_value *const *score)
+{
+    oct_value *level[2], *part[2], *in[2];
+    oct_node *split;
+
+    for (int i = 0; i < 2; i++) {
+        const oct_type *t = &box[i]->type;
+
+        level[i] = concat(f, (oct_value *[]){box[i], score[i]}, 2, 1);
+        level[i] =
+            reshape(f, level[i], 3,
+                    (const int64_t[]){t->dim[0], level[i]->type.dim[1], t->dim[2] * t->dim[3]});
+    }
+    in[0] = concat(f, level, 2, 2);
+    in[1] = oct_ints(&f->b, (const int64_t[]){box[0]->type.dim[1], score[0]->type.dim[1]}, 2);
+    split = oct_emit_node(&f->b, &oct_op_split, in, 2, 2);
+    assert_non_null(split);
+    assert_ok(f->ctx, oct_node_set_int(split, "axis", 1));
+    assert_ok(f->ctx, oct_node_infer(split));
+    part[0] = emit(f, &oct_op_exp, split->out[0], NULL);
+    part[1] = emit(f, &oct_op_sigmoid, split->out[1], NULL);
+    output(f, concat(f, part, 2, 1));
+}
+
+static void joined_channels_are_cut_apart(void **state)
+{
+    for (int64_t n = 1; n < 3; n++) {
+        fixture *f = *state;
+        oct_value *x, *box[2], *score[2];
+        oct_rng rng;
+
+        restart(f);
+        oct_rng_init(&rng, 1);
+        x = picture(f, n, 5, 12, 14);
+        for (int i = 0; i < 2; i++) {
+            box[i] = conv(f, &rng, x, &(conv_case){5, 12, 3, 1 + i, 1, 1, 1});
+            score[i] = conv(f, &rng, x, &(conv_case){5, 21, 3, 1 + i, 1, 1, 1});
+        }
+        tail(f, box, score);
+        assert_int_equal(steps_labelled(f, "Split"), 0);
+        assert_int_equal(steps_labelled(f, "Sigmoid"), 0);
+        assert_int_equal(steps_labelled(f, "Conv+Sigmoid"), 2);
+        check(f, "tail");
+    }
+}
+
+/* In integers, scores become planes of the output without ever lying elsewhere. */
+static void planes_are_written_where_they_belong(void **state)
+{
+    for (int64_t n = 1; n < 3; n++) {
+        fixture *f = *state;
+        const qconv_case q[2] = {{{16, 12, 1, 1, 1, 0, 1}, 0.016f, OCT_DTYPE_I8, 0, NULL},
+                                 {{16, 21, 1, 1, 1, 0, 1}, 0.016f, OCT_DTYPE_I8, 0, NULL}};
+        oct_value *x[2], *box[2], *score[2];
+
+        restart(f);
+        x[0] = qdq_u8(f, picture(f, n, 16, 12, 14), 0.016f);
+        x[1] = max_pool(f, x[0]);
+        for (int i = 0; i < 2; i++) {
+            box[i] = qconv(f, x[i], &q[0]);
+            score[i] = qconv(f, x[i], &q[1]);
+        }
+        tail(f, box, score);
+        assert_int_equal(kernels_named(f, "int8 conv to planes"), 2);
+        check(f, "planes");
+    }
+}
+
+/* Pixels joined inside of joined channels cannot have the pitch of those. */
+static void joined_pixels_inside_joined_channels(void **state)
+{
+    fixture *f = *state;
+    oct_value *x, *part[2], *flat[2];
+    oct_rng rng;
+
+    oct_rng_init(&rng, 2);
+    x = picture(f, 1, 5, 6, 7);
+    for (int i = 0; i < 2; i++)
+        flat[i] = reshape(f, conv(f, &rng, x, &(conv_case){5, 9, 1, 1, 1, 0, 1}), 3,
+                          (const int64_t[]){1, 9, 42});
+    part[0] = concat(f, flat, 2, 2);
+    part[1] = reshape(f, conv(f, &rng, x, &(conv_case){5, 14, 1, 1, 1, 0, 1}), 3,
+                      (const int64_t[]){1, 7, 84});
+    x = concat(f, part, 2, 1);
+    output(f, conv(f, &rng, x, &(conv_case){16, 8, 3, 1, 1, 1, 1}));
+    check(f, "joined pixels");
+}
+
+/* Large values made one after the other need not all be there before the first is read. */
+static void branches_end_before_others_begin(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = picture(f, 1, 4, 32, 32), *big[4], *sum;
+    oct_plan *p = NULL;
+    size_t most = 0;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 3);
+    for (int i = 0; i < 4; i++)
+        big[i] = conv(f, &rng, x, &(conv_case){4, 64, 3, 1, 1, 1, 1});
+    for (int i = 0; i < 4; i++)
+        big[i] = conv(f, &rng, big[i], &(conv_case){64, 4, 1, 1, 1, 0, 1});
+    sum = emit(f, &oct_op_add, emit(f, &oct_op_add, big[0], big[1]),
+               emit(f, &oct_op_add, big[2], big[3]));
+    output(f, sum);
+    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+    for (int32_t i = 0; i <= p->n_steps; i++)
+        most = OCT_MAX(most, oct_plan_live_bytes(p, i));
+    assert_int_equal(oct_plan_activation_size(p), most);
+    assert_true(most < 2 * 64 * 32 * 32 * sizeof(float));
+    oct_plan_free(p);
+    check(f, "branches");
+}
+
+/* What was fed stays, and lies outside of what is shared. */
+static void inputs_outlive_a_run(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = picture(f, 1, 4, 16, 16);
+    oct_plan *p = NULL;
+    oct_run *r = NULL;
+    void *data = NULL;
+    float before[1024];
+    size_t size = 0;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 4);
+    for (int i = 0; i < 3; i++)
+        x = conv(f, &rng, x, &(conv_case){4, 4, 3, 1, 1, 1, 1});
+    output(f, x);
+    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+    assert_true(oct_plan_input_size(p) >= sizeof(before));
+    assert_ok(f->ctx, oct_run_new(f->ctx, p, &r));
+    fill_inputs(f, r, p, 9);
+    assert_ok(f->ctx, oct_run_input(r, "x", &data, &size));
+    assert_int_equal(size, sizeof(before));
+    memcpy(before, data, size);
+    assert_ok(f->ctx, oct_run_execute(r));
+    assert_memory_equal(before, data, size);
+    oct_run_free(r);
+    oct_plan_free(p);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -191,6 +355,11 @@ int main(void)
         T(transposes_of_every_size),
         T(means_of_distributions),
         T(distributions_that_are_read_stay),
+        T(joined_channels_are_cut_apart),
+        T(planes_are_written_where_they_belong),
+        T(joined_pixels_inside_joined_channels),
+        T(branches_end_before_others_begin),
+        T(inputs_outlive_a_run),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet analyze: where a quantized network loses accuracy, and what to do about it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/analyze.h"
 #include "cli/cli.h"
 #include "cli/model.h"
+#include "cli/report.h"
 
 typedef struct args {
     const char *images, *family, *preprocess, *qmap, *report, *sort;
@@ -55,6 +57,8 @@ static const cli_example examples[] = {
      "All figures of all layers and points, for other programs"},
     {"analyze yolov8n.onnx yolov8n_int8.onnx --images calib --no-layerwise --sort all",
      "The quick part only: errors add up along the network"},
+    {"analyze yolov8n.onnx yolov8n_int8.onnx --images calib --report report",
+     "All of it as a page: open report/index.html"},
     {0},
 };
 
@@ -74,6 +78,7 @@ static oct_status check(job *j, char **files)
 {
     cli *c = j->c;
     const bool has_file = files[0] && files[1];
+    oct_status st;
 
     if (!j->a->images) return cli_fail(c, OCT_ERR_ARG, "option --images is missing");
     if (has_file && j->a->qmap)
@@ -81,9 +86,7 @@ static oct_status check(job *j, char **files)
     if (!has_file && !j->a->qmap)
         return cli_fail(c, OCT_ERR_ARG,
                         "QUANTIZED is missing: the file that was made from MODEL, or --qmap FILE");
-    if (j->a->report)
-        return cli_fail(c, OCT_ERR_ARG,
-                        "option --report: reports are not there yet; --json has all figures");
+    if (j->a->report && (st = cli_report_check(c, j->a->report))) return st;
     return cli_analyze_check_sort(c, j->a->sort);
 }
 
@@ -146,12 +149,36 @@ static oct_status analyze(job *j, char **files)
     return st;
 }
 
+static oct_status write_report(job *j, char **files)
+{
+    const cli_report r = {.c = j->c,
+                          .dir = j->a->report,
+                          .float_path = files[0],
+                          .int8_path = j->a->qmap ? NULL : files[1],
+                          .exact = j->exact,
+                          .quantized = j->quantized,
+                          .images = j->images,
+                          .preprocess = j->options.preprocess,
+                          .family = j->options.family,
+                          .analysis = j->result};
+    char *path;
+    oct_status st;
+
+    if (!j->a->report) return OCT_OK;
+    if ((st = cli_report_write(&r))) return st;
+    path = cli_report_path(j->a->report);
+    cli_note(j->c, "%s written", path);
+    free(path);
+    return OCT_OK;
+}
+
 static oct_status run(cli *c, const void *argp, char **files)
 {
     job j = {.c = c, .a = argp};
     oct_status st = check(&j, files);
 
     if (!st) st = analyze(&j, files);
+    if (!st) st = write_report(&j, files);
     if (!st) {
         const cli_analyze_view view = {.result = j.result,
                                        .model = files[0],

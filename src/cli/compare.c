@@ -104,6 +104,7 @@ static oct_status measure(cli *c, cli_measured *models, int n, const cli_compare
         }
         passed_ms = (cli_time_ns() - start) / 1000000;
         if (o->runs ? (int64_t)models[0].times.n >= o->runs : passed_ms >= total_ms) break;
+        if (o->enough && (int64_t)models[0].times.n >= o->enough) break;
         if (o->runs)
             (void)cli_progress(c, "measuring", (int64_t)models[0].times.n, o->runs);
         else

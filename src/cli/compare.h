@@ -10,6 +10,7 @@ typedef struct cli_compare_options {
     cli_session_options session;
     int64_t warmup, runs; /* runs 0: as many as fit into the seconds */
     double seconds;       /* for each model */
+    int64_t enough;       /* runs that end it before the seconds are over; 0: none */
     int64_t top;          /* layers that are listed; 0: all */
 } cli_compare_options;
 

@@ -11,7 +11,7 @@
 #include "cli/compare.h"
 #include "cli/model.h"
 
-enum { WARMUP_RUNS = 3 };
+enum { WARMUP_RUNS = 3, ENOUGH_RUNS = 400 };
 
 #define SECONDS 3.0 /* for each network */
 
@@ -88,8 +88,10 @@ static oct_status measure(const cli_report *in, oct_report *r, cli_measured mode
                           cli_layers *layers)
 {
     char *files[] = {(char *)in->float_path, (char *)in->int8_path, NULL};
-    const cli_compare_options o = {
-        .session = {.shapes = in->shapes}, .warmup = WARMUP_RUNS, .seconds = SECONDS};
+    const cli_compare_options o = {.session = {.shapes = in->shapes},
+                                   .warmup = WARMUP_RUNS,
+                                   .seconds = SECONDS,
+                                   .enough = ENOUGH_RUNS};
     oct_report_time *times;
     oct_status st = cli_measure_models(in->c, files, 2, &o, models);
 
@@ -145,7 +147,7 @@ static void fill_facts(const cli_report *in, oct_quantize_summary *summary, oct_
     r->float_path = in->float_path;
     r->int8_path = in->int8_path;
     r->float_bytes = cli_file_size(in->float_path);
-    r->int8_bytes = cli_file_size(in->int8_path);
+    if (in->int8_path) r->int8_bytes = cli_file_size(in->int8_path);
     r->float_accuracy = in->before;
     r->int8_accuracy = in->after;
     r->is_classifier = in->is_classifier;
@@ -186,8 +188,10 @@ oct_status cli_report_write(const cli_report *in)
     fill_facts(in, &summary, &r);
     if ((st = analyze(in, &made))) goto done;
     r.analysis = made ? made : in->analysis;
-    if ((st = measure(in, &r, models, &layers))) goto done;
-    measured = true;
+    if (in->int8_path) {
+        if ((st = measure(in, &r, models, &layers))) goto done;
+        measured = true;
+    }
     if ((st = cli_report_draw(in, &pictures))) goto done;
     r.pictures = pictures.list;
     r.n_pictures = pictures.n;

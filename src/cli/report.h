@@ -9,7 +9,7 @@
 typedef struct cli_report {
     cli *c;
     const char *dir;
-    const char *float_path, *int8_path; /* files; a qmap is no network to measure */
+    const char *float_path, *int8_path; /* the second NULL: a qmap, no file to measure */
     const cli_list *shapes;             /* of --input-shape; may be NULL */
     const oct_graph *exact, *quantized;
     const oct_dataset *images;        /* to analyse, and to draw on */

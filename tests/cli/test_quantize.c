@@ -282,7 +282,8 @@ static void says_what_is_missing(void **state)
         {"quantize net.onnx -o out.onnx --images img --save-qmap no/q", "--save-qmap: the folder",
          2},
         {"quantize ney.onnx -o out.onnx --images img", "did you mean 'net.onnx'?", 2},
-        {QUANTIZE "--report r", "reports are not there yet", 2},
+        {QUANTIZE "--report net.onnx", "net.onnx is not a folder", 2},
+        {QUANTIZE "--report nowhere/r", "cannot write into nowhere", 1},
         {QUANTIZE "--subset-size x", "option --subset-size: ", 2},
         {QUANTIZE "--preset fast", "'preset' is performance|mixed, not 'fast'", 2},
         {QUANTIZE "--ignore-subgraph x", "is not A:B", 2},
@@ -415,12 +416,39 @@ static void interrupt_leaves_all_or_nothing(void **state)
     }
 }
 
+static void a_report_is_written_with_the_network(void **state)
+{
+    place *p = *state;
+    json_t *j;
+    size_t size;
+    char *page;
+
+    assert_int_equal(octet(p, QUANTIZE "--annotations classes.txt --report r --json --quiet"), 0);
+    j = printed_json(p);
+    assert_string_equal(json_string_value(json_object_get(j, "report")), "r/index.html");
+    json_decref(j);
+    page = contents(p, "r/index.html", &size);
+    must_contain(page, "<title>net \xc2\xb7 octet report</title>");
+    must_contain(page, "\"name\":\"/body/b/Conv\"");
+    must_contain(page, "\"accuracy\":{");
+    must_contain(page, "\"ms\":[");
+    must_contain(page, "octet quantize net.onnx -o out.onnx --images img --annotations classes.txt "
+                       "--report r --json --quiet");
+    must_contain(page, "class=\"node integer\"");
+    free(page);
+    assert_int_equal(octet(p, QUANTIZE "--json --quiet"), 0);
+    j = printed_json(p);
+    assert_true(json_is_null(json_object_get(j, "report")));
+    json_decref(j);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, files_setup, place_teardown)
     const struct CMUnitTest tests[] = {
         TEST(quantizes_and_tells),
         TEST(prints_json),
+        TEST(a_report_is_written_with_the_network),
         TEST(same_inputs_same_bytes),
         TEST(chooses_files_to_write),
         TEST(takes_tensors),

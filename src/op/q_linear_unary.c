@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "op/softmax_codes.h"
+
 oct_status oct_q_linear_check(const oct_infer *q)
 {
     const oct_type *x;
@@ -93,44 +95,26 @@ static oct_status shape_softmax(const oct_infer *q)
     return oct_shape_same(q);
 }
 
-/* n elements, `step` apart. */
-static void softmax(const oct_args *a, const float *power, int64_t at, int64_t n, int64_t step)
-{
-    const oct_dtype t = a->out[0]->type.dtype;
-    const uint8_t *x = (const uint8_t *)a->in[OCT_QX]->data + at;
-    uint8_t *y = (uint8_t *)a->out[0]->data + at;
-    const int flip = t == OCT_DTYPE_I8 ? 128 : 0; /* order of codes as order of values */
-    int top = 0;
-    float sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        top = OCT_MAX(top, x[i * step] ^ flip);
-    for (int64_t i = 0; i < n; i++)
-        sum += power[top - (x[i * step] ^ flip)];
-    for (int64_t i = 0; i < n; i++) {
-        const float v = power[top - (x[i * step] ^ flip)] / sum;
-
-        oct_quantize_codes(&v, 1, oct_quant_scale(a, OCT_QY_SCALE), oct_quant_zero(a, OCT_QY_ZERO),
-                           t, &y[i * step]);
-    }
-}
-
 static oct_status ref_softmax(const oct_args *a)
 {
     const oct_type *t = &a->in[OCT_QX]->type;
-    const float scale = oct_quant_scale(a, OCT_QX_SCALE);
-    float power[256]; /* of codes below the largest */
+    const uint8_t *x = a->in[OCT_QX]->data;
+    uint8_t *y = a->out[0]->data;
+    oct_softmax_codes s;
     int64_t n, inner;
     int32_t axis;
 
     OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), t->rank, &axis));
-    for (int i = 0; i < 256; i++)
-        power[i] = expf(-scale * (float)i);
     n = oct_int(a->node, OPSET) < 13 ? oct_type_span(t, axis, t->rank) : t->dim[axis];
     inner = oct_int(a->node, OPSET) < 13 ? 1 : oct_type_span(t, axis + 1, t->rank);
     if (oct_tensor_length(a->out[0]) == 0) return OCT_OK;
-    for (int64_t i = 0, rows = oct_tensor_length(a->out[0]) / n; i < rows; i++)
-        softmax(a, power, i / inner * n * inner + i % inner, n, inner);
+    oct_softmax_codes_init(&s, t->dtype, n, oct_quant_scale(a, OCT_QX_SCALE),
+                           oct_quant_scale(a, OCT_QY_SCALE), oct_quant_zero(a, OCT_QY_ZERO));
+    for (int64_t i = 0, rows = oct_tensor_length(a->out[0]) / n; i < rows; i++) {
+        const int64_t at = i / inner * n * inner + i % inner;
+
+        oct_softmax_codes_row(&s, x + at, y + at, n, inner);
+    }
     return OCT_OK;
 }
 

@@ -4,11 +4,9 @@
 usage: check_models.py OCTET [NAME...]
 
 Float networks: within 2e-4 of the output's largest magnitude. Quantized ones: within 2 steps of
-the output's quantization, of ONNX Runtime with or without its optimiser. A code that is near a tie
-may flip, and in a deep network one flip spreads until the output has moved by many steps; so where
-ONNX Runtime moves further than 2 steps itself, that (and half as much again, for it is only a
-sample) is the bound, and the line shows it: optimised against not, the input scaled by 1 + 1e-6,
-one pixel changed by one grey level.
+the output's quantization, of ONNX Runtime with or without its optimiser. In a deep network one code
+that rounds otherwise spreads until the output has moved by many steps, so this holds only
+where octet's codes are ONNX Runtime's throughout.
 One line for each network, then `N passed, N failed, N skipped`.
 """
 
@@ -88,38 +86,21 @@ def compare(network, steps, names, got, wanted):
     return worst
 
 
-def nudged(inputs):
-    """The same picture, as good as: scaled by next to nothing, or one grey level off in one pixel."""
-    (name, a), = inputs.items()
-    for factor in (1 + 1e-6, 1 - 1e-6):
-        yield {name: a * a.dtype.type(factor)}
-    for place in (0.3, 0.5, 0.7):
-        b = a.copy()
-        b[0, 1, int(place * a.shape[2]), int(place * a.shape[3])] += np.ptp(a) / 255
-        yield {name: b}
-
-
 def check(octet, network, folder):
     """Returns (passed, text)."""
     fast, plain = session(network.file, True), session(network.file, False)
     names = [o.name for o in fast.get_outputs()]
     steps = output_steps(network.file) if network.quantized else {}
-    worst, own = 0.0, 0.0
+    worst = 0.0
     for inputs in peers.inputs_of(network):
         files = peers.octet_run(octet, network.file, inputs, folder)
         got = [files.get(peers.file_name(name)) for name in names]
-        wanted = fast.run(None, inputs)
-        error = compare(network, steps, names, got, wanted)
+        error = compare(network, steps, names, got, fast.run(None, inputs))
         if network.quantized:
-            literal = plain.run(None, inputs)
-            error = min(error, compare(network, steps, names, got, literal))
-            others = [wanted] + [plain.run(None, i) for i in nudged(inputs)]
-            own = max([own] + [compare(network, steps, names, o, literal) for o in others])
+            error = min(error, compare(network, steps, names, got, plain.run(None, inputs)))
         worst = max(worst, error)
     if network.quantized:
-        return worst <= max(STEPS_TOLERANCE, 1.5 * own), (
-            f"{worst:9.3f} steps    (at most {STEPS_TOLERANCE:g}; "
-            f"ONNX Runtime against itself: {own:.3f})")
+        return worst <= STEPS_TOLERANCE, f"{worst:9.3f} steps    (at most {STEPS_TOLERANCE:g})"
     return worst <= FLOAT_TOLERANCE, f"{worst:9.2e} relative (at most {FLOAT_TOLERANCE:g})"
 
 

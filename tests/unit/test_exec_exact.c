@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations whose last bit must be ONNX Runtime's, since it decides codes. */
-#include "tests/test.h"
+#include "tests/unit/exec_net.h"
 
 #include "exec/act.h"
 #include "exec/simd/int8.h"
+#include "op/softmax_codes.h"
+#include "tests/unit/quant_net.h"
 
 #define N 16 /* values; whole vectors of every set */
 
@@ -163,12 +165,71 @@ static void pairs_round_as_onnx_runtimes(void **state)
         }
 }
 
+/* --- Softmax --- */
+
+/* 1 / .0037 is 270.27, of which ONNX Runtime takes 270: three codes of these would be others. */
+static void softmax_of_codes_is_onnx_runtimes(void **state)
+{
+    static const uint8_t x[N] = {105, 156, 80,  255, 67,  62, 225, 220,
+                                 50,  197, 218, 33,  164, 65, 224, 62};
+    static const uint8_t want[N] = {3, 4, 3, 142, 3, 3, 37, 30, 3, 12, 27, 3, 5, 3, 35, 3};
+    oct_softmax_codes s;
+    uint8_t y[N];
+
+    (void)state;
+    oct_softmax_codes_init(&s, OCT_DTYPE_U8, N, 0.047f, 0.0037f, 3);
+    oct_softmax_codes_row(&s, x, y, N, 1);
+    assert_memory_equal(y, want, N);
+    for (int i = 0; i < N; i++)
+        y[i] = x[i] ^ 128; /* the same, as signed bytes */
+    oct_softmax_codes_init(&s, OCT_DTYPE_I8, N, 0.047f, 0.0037f, 3 - 128);
+    oct_softmax_codes_row(&s, y, y, N, 1);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(y[i] ^ 128, want[i]);
+}
+
+/* Between DequantizeLinear and QuantizeLinear Softmax is what QLinearSoftmax is. */
+static void softmax_stays_in_integers(void **state)
+{
+    fixture *f = *state;
+    const float sx = 0.047f, sy = 0.0037f;
+    const int32_t zx = 99, zy = 3;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){2, 16, 5, 7});
+    oct_value *codes = quantize(f, x, OCT_DTYPE_U8, &sx, &zx, 1, 1);
+    oct_tensor *out[6] = {NULL};
+
+    for (int axis = 1; axis < 4; axis++) {
+        oct_node *soft = node(f, &oct_op_softmax, dequantize(f, codes, &sx, &zx, 1, 1), NULL, NULL);
+        oct_node *linear = NULL;
+        oct_value *y, *const in[] = {codes, soft->in[0]->producer->in[1],
+                                     soft->in[0]->producer->in[2], NULL, NULL};
+
+        assert_ok(f->ctx, oct_node_set_int(soft, "axis", axis));
+        y = quantize(f, infer(f, soft), OCT_DTYPE_U8, &sy, &zy, 1, 1);
+        output(f, dequantize(f, y, &sy, &zy, 1, 1));
+        linear = oct_emit_node(&f->b, &oct_op_q_linear_softmax, in, 5, 1);
+        assert_non_null(linear);
+        assert_ok(f->ctx, oct_node_set_input(linear, 3, y->producer->in[1]));
+        assert_ok(f->ctx, oct_node_set_input(linear, 4, y->producer->in[2]));
+        assert_ok(f->ctx, oct_node_set_int(linear, "axis", axis));
+        assert_ok(f->ctx, oct_node_set_int(linear, "opset", 13));
+        output(f, dequantize(f, infer(f, linear), &sy, &zy, 1, 1));
+    }
+    run_graph(f, NULL, out);
+    for (int i = 0; i < 6; i += 2)
+        assert_same("Softmax", out[i], out[i + 1], 0);
+    for (int i = 0; i < 6; i++)
+        oct_tensor_unref(out[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rational_sigmoid_is_onnx_runtimes),
         cmocka_unit_test(vectors_have_the_same_rational_sigmoid),
         cmocka_unit_test(pairs_round_as_onnx_runtimes),
+        cmocka_unit_test(softmax_of_codes_is_onnx_runtimes),
+        cmocka_unit_test_setup_teardown(softmax_stays_in_integers, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

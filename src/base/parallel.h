@@ -14,6 +14,12 @@ typedef void (*oct_range_fn)(void *arg, int64_t begin, int64_t end);
  */
 void oct_parallel_for(int n_threads, int64_t n, int64_t grain, oct_range_fn fn, void *arg);
 
+/*
+ * Calls fn on the calling thread, with up to n_threads - 1 helpers at hand: loops that it starts
+ * begin at once. It must not start OpenMP regions of its own (oneDNN): they would get one thread.
+ */
+void oct_parallel_team(int n_threads, void (*fn)(void *arg), void *arg);
+
 /* Inside an oct_range_fn: which of the n_threads runs it, from 0. For scratch memory only. */
 int oct_parallel_thread(void);
 

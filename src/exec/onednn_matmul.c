@@ -143,6 +143,7 @@ static oct_status make(oct_plan *p, oct_step *s)
 
 const oct_kernel oct_kernel_onednn_matmul = {
     .name = "onednn-matmul",
+    .flags = OCT_KERNEL_OPENMP,
     .accepts = accepts,
     .make = make,
     .drop = oct_prim_drop,

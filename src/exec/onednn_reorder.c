@@ -158,7 +158,8 @@ static oct_status run(const oct_bound *b)
 
 const oct_kernel oct_kernel_reorder = {
     .name = "reorder",
-    .flags = OCT_KERNEL_REORDER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT,
+    .flags =
+        OCT_KERNEL_REORDER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT | OCT_KERNEL_OPENMP,
     .make = make,
     .drop = drop,
     .bind = bind,

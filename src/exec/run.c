@@ -262,24 +262,53 @@ static oct_status run_dynamic(oct_run *r)
     return OCT_OK;
 }
 
+static oct_status run_step(oct_run *r, int32_t i)
+{
+    const oct_bound *b = &r->bound[i];
+
+    if (r->step_hook) {
+        const int64_t start = oct_time_ns();
+
+        OCT_TRY(b->step->kernel->run(b));
+        r->step_hook(r->step_user, i, start, oct_time_ns());
+    } else {
+        OCT_TRY(b->step->kernel->run(b));
+    }
+    return r->value_hook || r->seen_hook ? show_step(r, b) : OCT_OK;
+}
+
+static bool has_own_threads(const oct_run *r, int32_t i)
+{
+    return r->bound[i].step->kernel->flags & OCT_KERNEL_OPENMP;
+}
+
+/* Steps that one team runs. */
+typedef struct stretch {
+    oct_run *r;
+    int32_t at;
+    oct_status status;
+} stretch;
+
+static void run_stretch(void *arg)
+{
+    stretch *s = arg;
+
+    while (!s->status && s->at < s->r->plan->n_steps && !has_own_threads(s->r, s->at))
+        s->status = run_step(s->r, s->at++);
+}
+
 oct_status oct_run_execute(oct_run *r)
 {
     const oct_plan *p = r->plan;
-    const bool hooked = r->value_hook || r->seen_hook;
+    stretch s = {r, 0, OCT_OK};
 
     oct_parallel_set_threads(p->n_threads);
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const oct_bound *b = &r->bound[i];
-
-        if (r->step_hook) {
-            const int64_t start = oct_time_ns();
-
-            OCT_TRY(b->step->kernel->run(b));
-            r->step_hook(r->step_user, i, start, oct_time_ns());
-        } else {
-            OCT_TRY(b->step->kernel->run(b));
-        }
-        if (hooked) OCT_TRY(show_step(r, b));
+    while (s.at < p->n_steps) {
+        if (has_own_threads(r, s.at))
+            s.status = run_step(r, s.at++);
+        else
+            oct_parallel_team(p->n_threads, run_stretch, &s);
+        if (s.status) return s.status;
     }
     return p->n_dynamic ? run_dynamic(r) : OCT_OK;
 }

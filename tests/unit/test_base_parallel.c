@@ -3,6 +3,7 @@
 #include "tests/test.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include "base/parallel.h"
 
@@ -67,6 +68,54 @@ static void nested_loops_finish(void **state)
         assert_int_equal(atomic_load(&s.at[i]), 4);
 }
 
+/* --- a team --- */
+
+typedef struct many {
+    seen s;
+    int32_t sum[300]; /* not atomic: a loop's end makes all of it visible */
+    int n_threads, n_wrong;
+} many;
+
+static void count(void *arg, int64_t begin, int64_t end)
+{
+    many *m = arg;
+
+    if (oct_parallel_thread() >= m->n_threads) m->n_wrong++;
+    for (int64_t i = begin; i < end; i++)
+        m->sum[i]++;
+}
+
+/* Many short loops, some of fewer threads, one inside another, and a pause in which helpers sleep.
+ */
+static void loops_of_a_team(void *arg)
+{
+    many *m = arg;
+
+    every_index_once_in_fixed_chunks(NULL);
+    for (int i = 0; i < 2000; i++) {
+        m->n_threads = 2 + i % 2;
+        oct_parallel_for(m->n_threads, 300, 1 + i % 50, count, m);
+        for (int k = 0; k < 300; k++)
+            if (m->sum[k] != i + 1) m->n_wrong++;
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    oct_parallel_for(3, 40, 10, inner, &m->s);
+}
+
+static void a_team_runs_every_loop(void **state)
+{
+    static many m;
+
+    (void)state;
+    for (int threads = 0; threads <= 4; threads++) {
+        memset(&m, 0, sizeof(m));
+        oct_parallel_team(threads, loops_of_a_team, &m);
+        assert_int_equal(m.n_wrong, 0);
+        for (int i = 0; i < 10; i++)
+            assert_int_equal(atomic_load(&m.s.at[i]), 4);
+    }
+}
+
 static void threads_can_be_set(void **state)
 {
     (void)state;
@@ -81,6 +130,7 @@ int main(void)
         cmocka_unit_test(every_index_once_in_fixed_chunks),
         cmocka_unit_test(nothing_to_do),
         cmocka_unit_test(nested_loops_finish),
+        cmocka_unit_test(a_team_runs_every_loop),
         cmocka_unit_test(threads_can_be_set),
     };
 

@@ -26,7 +26,7 @@ static oct_status run_stages(oct_analysis *a, const oct_pair *p, const oct_analy
     if (o->graphwise) OCT_TRY(oct_analyze_graphwise(a, p));
     if (o->layerwise)
         OCT_TRY(o->plain_loop ? oct_analyze_plain_loop(a, p) : oct_analyze_layerwise(a, p));
-    return OCT_OK;
+    return oct_analyze_advice(a, p);
 }
 
 oct_status oct_analyze(const oct_graph *exact, const oct_graph *quantized,

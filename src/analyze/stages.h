@@ -27,4 +27,7 @@ oct_status oct_analyze_plain_loop(oct_analysis *a, const oct_pair *p);
 /* graphwise.c: errors of layers and outputs, with everything quantized. */
 oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p);
 
+/* advice.c: what follows from all that. */
+oct_status oct_analyze_advice(oct_analysis *a, const oct_pair *p);
+
 #endif

@@ -196,25 +196,20 @@ static void print_layers(const cli_analyze_view *v)
 
 /* --- points --- */
 
-/* What is worth a look: many numbers beyond the range, or few codes used. */
-static double trouble(const oct_analyzed_point *p)
-{
-    const double clipped = p->clipped * 1000;
-    const double unused = p->levels > 0 ? 1 - (double)p->used / (double)p->levels : 0;
-
-    return fmax(clipped, unused > 0.5 ? unused : 0) + p->noise;
-}
-
+/* What is worth a look: noise, wherever it comes from; much beyond the range, or few codes used,
+ * unless it hardly matters. */
 static bool is_troubled(const oct_analyzed_point *p)
 {
-    return p->clipped > 1e-3 || (p->levels > 16 && p->used * 2 < p->levels) || p->noise > 0.01;
+    const bool clips = p->clipped > 1e-3, wastes = p->levels > 16 && p->used * 2 < p->levels;
+
+    return p->noise > 5e-3 || ((clips || wastes) && p->noise > 1e-3);
 }
 
-static int by_trouble(const void *a, const void *b)
+static int by_noise(const void *a, const void *b)
 {
-    const double x = trouble(a), y = trouble(b);
+    const oct_analyzed_point *x = a, *y = b;
 
-    return x > y ? -1 : x < y;
+    return x->noise > y->noise ? -1 : x->noise < y->noise;
 }
 
 static oct_analyzed_point *troubled_points(const oct_analysis *a, int32_t *n, int32_t *n_all)
@@ -227,7 +222,7 @@ static oct_analyzed_point *troubled_points(const oct_analysis *a, int32_t *n, in
         list = cli_realloc(list, (size_t)*n + 1, sizeof(*list));
         list[(*n)++] = p;
     }
-    if (list) qsort(list, (size_t)*n, sizeof(*list), by_trouble);
+    if (list) qsort(list, (size_t)*n, sizeof(*list), by_noise);
     return list;
 }
 
@@ -256,10 +251,10 @@ static void print_points(const cli_analyze_view *v)
         cli_table_cell(t, "%s", share_text(p->noise, text));
     }
     if (n_all && !n)
-        (void)printf("%d points with integers, none of which clips or wastes codes\n\n",
+        (void)printf("%d points with integers, none of which is noisy, clips or wastes codes\n\n",
                      (int)n_all);
     if (n) {
-        (void)printf("%d of %d points clip, waste codes or are noisy; %d shown\n", (int)n,
+        (void)printf("%d of %d points are noisy, clip or waste codes; %d shown\n", (int)n,
                      (int)n_all, (int)(n < v->top ? n : v->top));
         cli_table_print(t, stdout);
         (void)putchar('\n');
@@ -272,19 +267,18 @@ static void print_points(const cli_analyze_view *v)
 
 static void print_advice(const cli_analyze_view *v)
 {
-    enum { INDENT = 3, WIDTH = 96 };
+    enum { INDENT = 2, WIDTH = 96 };
     oct_advice a = {.struct_size = sizeof(a)};
     int n = 0;
 
     for (; oct_analysis_advice(v->result, n, &a); n++) {
-        char *text = cli_format("%s", a.text), *option = cli_format("%s", a.option);
+        char *text = cli_format("%d. %s", n + 1, a.text), *option = cli_format("%s", a.option);
 
         cli_text_clean(text);
         cli_text_clean(option);
         if (n == 0) (void)puts("What would help, best first:");
-        (void)printf("%d.\n", n + 1);
         cli_wrap(stdout, text, INDENT, WIDTH);
-        if (*option) (void)printf("   octet quantize .. %s\n", option);
+        if (*option) (void)printf("     octet quantize .. %s\n", option);
         free(text);
         free(option);
     }

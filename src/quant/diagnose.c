@@ -79,19 +79,33 @@ static oct_status look_at_concat(const oct_qmap *m, const oct_node *n, oct_arena
     return *out ? OCT_OK : OCT_ERR_MEMORY;
 }
 
-oct_status oct_qmap_diagnose(const oct_qmap *m, oct_arena *a, const char *const **sentences, int *n)
+oct_status oct_qmap_faults(const oct_qmap *m, oct_arena *a, oct_qfault **faults, int *n)
 {
-    const char **list = oct_arena_array(a, (size_t)OCT_MAX(m->g->n_nodes, 1), sizeof(*list));
+    oct_qfault *list = oct_arena_array(a, (size_t)OCT_MAX(m->g->n_nodes, 1), sizeof(*list));
     int found = 0;
 
     if (!list) return OCT_ERR_MEMORY;
     for (const oct_node *k = m->g->first; k; k = k->next) {
         if (!oct_node_is(k, &oct_op_concat)) continue;
-        OCT_TRY(look_at_concat(m, k, a, &list[found]));
-        found += list[found] != NULL;
+        list[found].node = k;
+        OCT_TRY(look_at_concat(m, k, a, &list[found].text));
+        found += list[found].text != NULL;
     }
-    *sentences = list;
+    *faults = list;
     *n = found;
+    return OCT_OK;
+}
+
+oct_status oct_qmap_diagnose(const oct_qmap *m, oct_arena *a, const char *const **sentences, int *n)
+{
+    oct_qfault *faults = NULL;
+    const char **list;
+
+    OCT_TRY(oct_qmap_faults(m, a, &faults, n));
+    if (!(list = oct_arena_array(a, (size_t)*n + 1, sizeof(*list)))) return OCT_ERR_MEMORY;
+    for (int i = 0; i < *n; i++)
+        list[i] = faults[i].text;
+    *sentences = list;
     return OCT_OK;
 }
 

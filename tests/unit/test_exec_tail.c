@@ -317,6 +317,49 @@ static void branches_end_before_others_begin(void **state)
     check(f, "branches");
 }
 
+/* Codes with a scale for each channel in, codes or numbers out; taps of 2x2 and 3x2. */
+static void codes_are_upsampled(void **state)
+{
+    for (int i = 0; i < 4; i++) {
+        fixture *f = *state;
+        const int64_t taps[2] = {i & 1 ? 3 : 2, 2}, dims[4] = {12, 21, taps[0], 2}, out = 21;
+        float scale[21], bias[21];
+        int32_t zero[21];
+        oct_tensor *want[1] = {NULL}, *got[1] = {NULL};
+        oct_plan_options plain;
+        oct_value *x, *w;
+        oct_node *n;
+
+        restart(f);
+        for (int k = 0; k < 21; k++) {
+            scale[k] = 0.01f + 0.001f * (float)k;
+            bias[k] = 0.1f * (float)(k - 10);
+            zero[k] = 100 + k;
+        }
+        x = qdq(f, picture(f, 2, 12, 5, 19), OCT_DTYPE_U8, scale, zero, 12, 1);
+        w = dequantize(f, codes(f, OCT_DTYPE_I8, 4, dims, 3), scale, NULL, 21, 1);
+        n = node(f, &oct_op_conv_transpose, x, w, constant_f32(f, 1, &out, bias));
+        assert_ok(f->ctx, oct_node_set_ints(n, "strides", taps, 2));
+        x = emit(f, &oct_op_relu, infer(f, n), NULL);
+        output(f, i & 2 ? x : qdq_u8(f, x, 0.25f));
+        assert_int_equal(kernels_named(f, "int8 rows, conv of taps"), 1);
+        oct_plan_options_init(&plain);
+        plain.plain = 1;
+        run_graph(f, &plain, want);
+        for (size_t k = 0; k < OCT_COUNT(sets); k++) {
+            setenv("ONEDNN_MAX_CPU_ISA", sets[k], 1);
+            run_graph(f, NULL, got);
+            unsetenv("ONEDNN_MAX_CPU_ISA");
+            if (i & 2)
+                assert_same("upsampled", got[0], want[0], 2e-5);
+            else
+                assert_steps(got[0], want[0], 0.25f, 0.001);
+            oct_tensor_unref(got[0]);
+        }
+        oct_tensor_unref(want[0]);
+    }
+}
+
 /* What was fed stays, and lies outside of what is shared. */
 static void inputs_outlive_a_run(void **state)
 {
@@ -360,6 +403,7 @@ int main(void)
         T(joined_pixels_inside_joined_channels),
         T(branches_end_before_others_begin),
         T(inputs_outlive_a_run),
+        T(codes_are_upsampled),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

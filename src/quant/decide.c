@@ -127,6 +127,25 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
     return OCT_OK;
 }
 
+/* --- what is faster in float --- */
+
+static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
+{
+    static const char why[] = "kept in float: with its neighbours it is faster there";
+    uint8_t *is_float = oct_arena_alloc(a, (size_t)m->g->root->n_node_ids + 1);
+
+    if (!is_float) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_decide_costs(m, t, a, is_float));
+    for (const oct_node *n = m->g->first; n; n = n->next) {
+        if (!is_float[n->id]) continue;
+        if (oct_decide_is_integer(m, n))
+            OCT_TRY(keep_float(m, n, why));
+        else if (oct_target_computes(t, n->op) || oct_node_is(n, &oct_op_concat))
+            m->float_reason[n->id] = why;
+    }
+    return OCT_OK;
+}
+
 /* --- points that nobody reads any more --- */
 
 /* The value that integers of a convolution leave it by. */
@@ -140,11 +159,12 @@ static const oct_value *result_of(const oct_qmap *m, const oct_node *n)
 static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n, uint8_t *is_read)
 {
     const bool computes = oct_target_computes(t, n->op) && !m->float_reason[n->id];
+    const bool moves = oct_node_moves_data(n) && !m->float_reason[n->id];
     bool reads = computes && n->op->flow == OCT_FLOW_SOURCE;
 
     if (oct_decide_is_integer(m, n)) is_read[result_of(m, n)->id] = 1;
     for (int32_t i = 0; i < n->n_out; i++)
-        reads |= n->out[i] && is_read[n->out[i]->id] && (computes || oct_node_moves_data(n));
+        reads |= n->out[i] && is_read[n->out[i]->id] && (computes || moves);
     for (int32_t i = 0; i < n->n_in && reads; i++) {
         const int32_t k = n->in[i] ? oct_qmap_at(m, n, i) : -1;
 
@@ -181,6 +201,8 @@ oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c
         st = judge(m, n, c, a);
         oct_arena_reset(a);
     }
+    if (!st) st = save_time(m, t, a);
+    oct_arena_reset(a);
     if (!st) st = drop_unread(m, t, a);
     if (!st) st = oct_decide_share(m, t, c, a);
     oct_arena_free(a);

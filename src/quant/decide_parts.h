@@ -22,6 +22,12 @@ oct_status oct_decide_preact_harm(const oct_qmap *m, int32_t point, const oct_be
 oct_status oct_decide_input_harm(const oct_qmap *m, const oct_node *n, float step,
                                  const oct_calibration *c, oct_arena *a, double *harm);
 
+/* --- decide_cost.c --- */
+
+/* By node id: 1 where float is faster, all in all, though integers would be exact enough. */
+oct_status oct_decide_costs(const oct_qmap *m, const oct_target *t, oct_arena *a,
+                            uint8_t *is_float);
+
 /* --- decide_share.c --- */
 
 /* Operands of a Concat get its scale where that does no harm: then it is a mere copy. */

@@ -8,7 +8,8 @@
 #include "op/op.h"
 #include "quant/decide_parts.h"
 
-#define PART    0.25  /* of the noise that is let through otherwise */
+#define ROUNDS  3
+#define PART    0.1   /* of the noise that is let through otherwise */
 #define COARSER 2.0f  /* steps that sums and products of activations stand */
 #define BEYOND  0.05f /* part of a range that may be cut off */
 
@@ -25,6 +26,11 @@ static int32_t root_of(const oct_qmap *m, const oct_value *v)
     const int32_t r = k < 0 ? -1 : (int32_t)(oct_qmap_root(m, k) - m->points);
 
     return r >= 0 && m->points[r].state == OCT_QSTATE_ACTIVE && m->points[r].n == 1 ? r : -1;
+}
+
+static bool is_same(const oct_qpoint *a, const oct_qpoint *b)
+{
+    return a->scale[0] == b->scale[0] && a->zero[0] == b->zero[0];
 }
 
 /* Do the codes of `wide` reach all that those of `p` do? */
@@ -79,7 +85,8 @@ static oct_status share(const sharer *s, const oct_value *operand, const oct_val
     int32_t from = root_of(s->m, operand), to = root_of(s->m, result);
     bool may;
 
-    if (from < 0 || to < 0 || from == to) return OCT_OK;
+    if (from < 0 || to < 0 || from == to || is_same(&s->m->points[from], &s->m->points[to]))
+        return OCT_OK;
     if (s->m->points[from].scale[0] > s->m->points[to].scale[0]) {
         const int32_t k = from;
 
@@ -89,9 +96,7 @@ static oct_status share(const sharer *s, const oct_value *operand, const oct_val
     if (!covers(&s->m->points[to], &s->m->points[from])) return OCT_OK;
     OCT_TRY(all_stand(s, from, s->m->points[to].scale[0], &may));
     if (!may) return OCT_OK;
-    s->m->points[from].state = OCT_QSTATE_DOMINATED;
-    s->m->points[from].dominator = to;
-    return OCT_OK;
+    return oct_qpoint_set(s->m, from, s->m->points[to].scale, s->m->points[to].zero, 1);
 }
 
 oct_status oct_decide_share(oct_qmap *m, const oct_target *t, const oct_calibration *c,
@@ -100,10 +105,12 @@ oct_status oct_decide_share(oct_qmap *m, const oct_target *t, const oct_calibrat
     const sharer s = {m, t, c, a};
 
     if (t->concat != OCT_CONCAT_REQUANTIZE) return OCT_OK;
-    for (const oct_node *n = m->g->first; n; n = n->next)
-        for (int32_t i = 0; i < n->n_in && oct_node_is(n, &oct_op_concat); i++) {
-            OCT_TRY(share(&s, n->in[i], n->out[0]));
-            oct_arena_reset(a);
-        }
+    /* A value may be joined several times: steps grow until all have the same. */
+    for (int round = 0; round < ROUNDS; round++)
+        for (const oct_node *n = m->g->first; n; n = n->next)
+            for (int32_t i = 0; i < n->n_in && oct_node_is(n, &oct_op_concat); i++) {
+                OCT_TRY(share(&s, n->in[i], n->out[0]));
+                oct_arena_reset(a);
+            }
     return OCT_OK;
 }

@@ -21,6 +21,12 @@ static oct_value *codes_of(const oct_value *v)
     return oct_tensor_length(dq->in[1]->data) == 1 ? dq->in[0] : NULL;
 }
 
+/* The same constant, or none. */
+static bool is_same(const oct_value *a, const oct_value *b)
+{
+    return a == b || (a && b && a->data && b->data && oct_tensor_equal(a->data, b->data));
+}
+
 /* The node that rounds v to codes with the constants that x was dequantized with, if nobody else
  * reads v: the codes are the same. */
 static oct_node *same_codes_behind(const oct_value *v, const oct_value *x)
@@ -29,7 +35,8 @@ static oct_node *same_codes_behind(const oct_value *v, const oct_value *x)
     const oct_node *dq = x->producer;
 
     if (!oct_node_is(q, &oct_op_quantize_linear) || q->in[0] != v) return NULL;
-    return q->in[1] == dq->in[1] && oct_node_in(q, 2) == oct_node_in(dq, 2) ? q : NULL;
+    return is_same(q->in[1], dq->in[1]) && is_same(oct_node_in(q, 2), oct_node_in(dq, 2)) ? q
+                                                                                          : NULL;
 }
 
 /* Codes that others stand for now; they go when all nodes have been seen. */

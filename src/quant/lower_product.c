@@ -67,8 +67,12 @@ static oct_value *turned_weight(oct_lowering *l, oct_builder *b, oct_node *dq)
     return b->status ? NULL : n->out[0];
 }
 
+/* At once or behind Relu and Clip, which are computed with the convolution. */
 static bool is_rounded(const oct_value *v)
 {
+    const oct_node *u = oct_sole_user(v);
+
+    if (u && (oct_node_is(u, &oct_op_relu) || oct_node_is(u, &oct_op_clip))) v = u->out[0];
     for (int32_t i = 0; i < v->n_users; i++)
         if (oct_node_is(v->users[i], &oct_op_quantize_linear)) return true;
     return false;

@@ -34,6 +34,30 @@ enum {
     OCT_TARGET_CHANNELS_LAST = 1u << 12, /* integers lie so: what is fast there differs */
 };
 
+/* Nanoseconds that something takes: fixed, for each element of its result, for each multiply-add
+ * (output channels rounded up to `lanes`). */
+typedef struct oct_cost {
+    double fixed, element, mac;
+    int lanes; /* 0: as many as there are */
+} oct_cost;
+
+typedef enum oct_cost_kind {
+    OCT_COST_NONE, /* the same in integers and float, or nothing */
+    OCT_COST_CONV,
+    OCT_COST_DEPTHWISE,     /* channels in blocks of 16 */
+    OCT_COST_DEPTHWISE_ODD, /* others */
+    OCT_COST_GATE,          /* x * sigmoid(x) */
+    OCT_COST_ACT,
+    OCT_COST_SUM,    /* and product */
+    OCT_COST_JOIN,   /* Concat */
+    OCT_COST_BORDER, /* into integers; out of them */
+    OCT_COST_COUNT
+} oct_cost_kind;
+
+typedef struct oct_cost_row {
+    oct_cost integer, floating;
+} oct_cost_row;
+
 typedef struct oct_target {
     const char *name, *help;
     const char *best_for; /* "ONNX Runtime on CPUs": for the summary */
@@ -43,7 +67,8 @@ typedef struct oct_target {
     unsigned flags;
     const char *const *ops; /* computed in integers; NULL at the end */
     const char *act_ranges, *channel_ranges, *weight_ranges;
-    int opset; /* of the exported file, at least */
+    int opset;                 /* of the exported file, at least */
+    const oct_cost_row *costs; /* by kind; NULL: integers always pay */
 } oct_target;
 
 const oct_target *oct_target_at(int i); /* NULL beyond the end */

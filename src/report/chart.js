@@ -9,10 +9,10 @@ const chart = { at: -1 };
 
 const valueAt = (l, s) => { const v = errorOf(l[s.key]); return v > 0 ? Math.max(v, 1e-9) : undefined; };
 
-// Decades that hold all values.
+// Decades that hold all values; of very small errors it only matters that they are small.
 function decades(values) {
   const low = Math.floor(Math.log10(Math.min(...values))), high = Math.ceil(Math.log10(Math.max(...values)));
-  return [high - low < 2 ? high - 2 : low, high];
+  return [Math.max(high - 6, Math.min(high - 2, low)), high];
 }
 
 const asPercent = (power) => (power >= -6 ? (100 * 10 ** power).toFixed(Math.max(0, -2 - power)) : "1e" + minus(String(power + 2))) + " %";
@@ -24,7 +24,7 @@ function drawChart() {
   const left = 84, right = 14, top = 12, bottom = 46;
   const [low, high] = decades(values);
   const x = (i) => left + (layers.length > 1 ? i / (layers.length - 1) : 0.5) * (W - left - right);
-  const y = (v) => top + (high - Math.log10(v)) / (high - low) * (H - top - bottom);
+  const y = (v) => top + (high - Math.max(low, Math.log10(v))) / (high - low) * (H - top - bottom);
   const axis = svg("g", { class: "axis" });
   for (let k = high; k >= low; k -= Math.ceil((high - low) / 7))
     axis.append(svg("line", { x1: left, x2: W - right, y1: y(10 ** k), y2: y(10 ** k) }),

@@ -15,7 +15,7 @@ function ticks(low, high, n) {
 }
 
 function histogram(p) {
-  const W = Math.max(260, Math.min(520, innerWidth - 60)), H = 190, left = 58, right = 12, top = 22, bottom = 40;
+  const W = Math.max(260, Math.min(520, innerWidth - 60)), H = 190, left = 68, right = 12, top = 22, bottom = 40;
   const total = p.bins.reduce((a, b) => a + b, 0);
   let low = Math.min(p.binLow, p.low), high = Math.max(p.binHigh, p.high);
   if (!(high > low) || !total) return null;

@@ -38,7 +38,6 @@ function showStart() {
 function showAll() {
   const view = $("graph-view"), ratio = view.clientWidth / Math.max(1, view.clientHeight);
   const width = Math.max(graph.all.width, graph.all.height * ratio) * 1.04;
-  graph.svg.setAttribute("viewBox", "");
   graph.box = { x: 0, y: 0, width, height: width / ratio };
   graph.box.x = graph.all.x + (graph.all.width - width) / 2;
   graph.box.y = graph.all.y + (graph.all.height - width / ratio) / 2;
@@ -149,9 +148,6 @@ function startGraph() {
     const node = e.target.closest("g.node.has-layer");
     if (node && !graph.moved) selectLayer(Number(node.dataset.index), "table");
   });
-  let before = null;
-  addEventListener("beforeprint", () => { before = graph.svg.getAttribute("viewBox"); showAll(); });
-  addEventListener("afterprint", () => { if (before) graph.svg.setAttribute("viewBox", before); });
   addEventListener("resize", () => setBox(graph.box));
   showStart();
 }

@@ -167,8 +167,10 @@ function accuracyTable() {
   const head = ["", "float", "INT8", "change"].map((t) => el("th", { scope: "col" }, t));
   const rows = D.accuracy.rows.map(([name, a, b]) => el("tr", null, el("th", { scope: "row" }, name),
     el("td", null, a.toFixed(4)), el("td", null, b.toFixed(4)), el("td", null, signed(b - a, 4))));
-  return el("details", { class: "more-figures" }, el("summary", null, "Accuracy in full"),
+  const details = el("details", { class: "more-figures" }, el("summary", null, "Accuracy in full"),
     el("table", { class: "plain" }, el("thead", null, el("tr", null, head)), el("tbody", null, rows)));
+  addEventListener("beforeprint", () => { details.open = true; });
+  return details;
 }
 
 // --- advice ---
@@ -194,8 +196,12 @@ function adviceItem(a) {
 }
 
 function startAdvice() {
-  if (!D.advice.length) return;
+  if (!D.layers.length) return;
   $("advice").hidden = false;
+  if (!D.advice.length) {
+    $("advice-lead").textContent = "Nothing stands out: no single change is expected to bring the quantized network much nearer to the float one.";
+    return;
+  }
   $("advice-lead").textContent = "What would bring the quantized network nearer to the float one, best first. " +
     "The lines are to be added to the command that quantized it.";
   fill($("advice-list"), null, D.advice.map(adviceItem));

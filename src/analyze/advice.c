@@ -20,7 +20,8 @@
 #define ONE_CAUSE    0.25 /* of the error: it is not spread over many layers */
 #define MOST_LAYERS  4    /* named */
 #define NOISY_POINT  5e-3
-#define FEW_STEPS    8.0 /* of an operand under the scale of another */
+#define HARMFUL      0.03 /* of the error, by the layers that read a point */
+#define FEW_STEPS    8.0  /* of an operand under the scale of another */
 #define MANY_STEPS   64.0
 #define LARGE_SPREAD 16.0
 #define MOST_ADVICE  32
@@ -116,7 +117,8 @@ static oct_status advise_faults(adviser *v)
     oct_status st;
     int n = 0;
 
-    if (oct_raise(v->p->quantized, &g, &m)) return OCT_OK;
+    st = oct_raise(v->p->quantized, &g, &m);
+    if (st) return st == OCT_ERR_MEMORY ? st : OCT_OK;
     st = oct_qmap_faults(m, v->p->arena, &faults, &n);
     for (int i = 0; i < n && !st; i++)
         st = advise_fault(v, &faults[i]);
@@ -261,12 +263,31 @@ static void note(const oct_analyzed_point *p, int32_t *n, const oct_analyzed_poi
     if (!*worst || p->noise > (*worst)->noise) *worst = p;
 }
 
-static void look_at_points(const oct_analysis *a, findings *f)
+/* Error of the layers that read a value, as a share; 0 in front of an activation, where a narrow
+ * range is no fault: what is far below zero ends up at zero anyway. */
+static double harm_of(const adviser *v, const oct_analyzed_point *p)
 {
-    for (int32_t i = 0; i < a->n_points; i++) {
-        const oct_analyzed_point *p = &a->points[i];
+    const oct_value *x = oct_graph_find_value(v->p->exact, p->value);
+    double sum = 0;
 
-        if (p->noise < NOISY_POINT) continue;
+    for (int32_t i = 0; x && i < x->n_users; i++) {
+        const oct_node *u = x->users[i];
+        const int32_t unit = u->graph == v->p->exact ? v->p->unit_of[u->id] : -1;
+
+        if ((u->op->flags & OCT_OP_FUSES_INTO_PRODUCER) || u->op == &oct_op_sigmoid ||
+            u->op == &oct_op_hard_sigmoid)
+            return 0;
+        if (unit >= 0) sum += fmax(share_of(v, v->a->layers[unit].alone.noise), 0);
+    }
+    return sum;
+}
+
+static void look_at_points(const adviser *v, findings *f)
+{
+    for (int32_t i = 0; i < v->a->n_points; i++) {
+        const oct_analyzed_point *p = &v->a->points[i];
+
+        if (p->noise < NOISY_POINT || harm_of(v, p) < HARMFUL) continue;
         if (p->clipped > 1e-4 && top_of(p) > 1.25 * fmax(fabs(p->low), fabs(p->high)))
             note(p, &f->n_narrow, &f->narrow);
         else if (p->used * 3 < p->levels)
@@ -281,29 +302,31 @@ static oct_status advise_ranges(adviser *v)
     oct_arena *a = v->a->arena;
     findings f = {0};
 
-    look_at_points(v->a, &f);
+    look_at_points(v, &f);
     if (f.n_narrow)
-        OCT_TRY(add(v, f.narrow->layer, -1, "--ranges minmax",
-                    oct_arena_printf(a,
-                                     "%d points clip numbers that matter, '%s' most (%.2f %% are "
-                                     "beyond the range, noise %.1f %%): take wider ranges.",
-                                     (int)f.n_narrow, f.narrow->value, f.narrow->clipped * 100,
-                                     f.narrow->noise * 100)));
+        OCT_TRY(
+            add(v, f.narrow->layer, -1, "--ranges minmax",
+                oct_arena_printf(a,
+                                 "Points that clip numbers that matter: %d, '%s' most (%.2f %% are "
+                                 "beyond the range, noise %.1f %%): take wider ranges.",
+                                 (int)f.n_narrow, f.narrow->value, f.narrow->clipped * 100,
+                                 f.narrow->noise * 100)));
     if (f.n_wide)
         OCT_TRY(add(v, f.wide->layer, -1, "--ranges mse",
                     oct_arena_printf(a,
-                                     "%d points waste codes, '%s' most (%d of %d are used, "
+                                     "Points that waste codes: %d, '%s' most (%d of %d are used, "
                                      "kurtosis %.0f): take ranges that leave outliers out.",
                                      (int)f.n_wide, f.wide->value, (int)f.wide->used,
                                      (int)f.wide->levels, f.wide->kurtosis)));
     if (f.n_uneven)
-        OCT_TRY(add(v, f.uneven->layer, -1, "--equalize",
-                    oct_arena_printf(a,
-                                     "%d points have channels of very different ranges under one "
-                                     "scale, '%s' most (the widest is %.0f times the median): make "
-                                     "them alike, or use --target octet, which has a scale for "
-                                     "each channel.",
-                                     (int)f.n_uneven, f.uneven->value, f.uneven->spread)));
+        OCT_TRY(
+            add(v, f.uneven->layer, -1, "--equalize",
+                oct_arena_printf(a,
+                                 "Points whose channels of very different ranges have one "
+                                 "scale: %d, '%s' most (the widest is %.0f times the median): make "
+                                 "them alike, or use --target octet, which has a scale for "
+                                 "each channel.",
+                                 (int)f.n_uneven, f.uneven->value, f.uneven->spread)));
     return OCT_OK;
 }
 

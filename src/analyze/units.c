@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analyze/pair.h"
-#include "graph/op.h"
+#include "op/op.h"
 #include "quant/place.h"
 #include "quant/solve.h"
 
@@ -170,6 +170,13 @@ static oct_status find_units(finder *f)
 
 /* --- sites --- */
 
+/* What stands between a value and its codes if some of these are not to be used. */
+static bool only_limits(const oct_node *n)
+{
+    return n->n_in > 0 && (n->op == &oct_op_clip || n->op == &oct_op_min || n->op == &oct_op_max ||
+                           n->op == &oct_op_identity);
+}
+
 /* The value that both networks have and that this node quantizes. */
 static const oct_value *source_of(const oct_pair *p, const oct_node *q)
 {
@@ -177,9 +184,7 @@ static const oct_value *source_of(const oct_pair *p, const oct_node *q)
 
     for (int i = 0; v && i < CLAMP_DEPTH; i++) {
         if (p->twin[v->id]) return p->twin[v->id];
-        v = v->producer && !oct_node_is_dequantize(v->producer) && v->producer->n_in > 0
-                ? v->producer->in[0]
-                : NULL;
+        v = v->producer && only_limits(v->producer) ? v->producer->in[0] : NULL;
     }
     return NULL;
 }

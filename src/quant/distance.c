@@ -189,7 +189,7 @@ static double divergence(const oct_distance *d)
     for (int i = 0; i < OCT_DISTANCE_SLOTS; i++)
         if (p.count[i])
             sum += (double)p.count[i] / n *
-                   log((double)p.count[i] / n * all / (q.count[i] ? (double)q.count[i] : 0.5));
+                   log((double)p.count[i] * all / (n * (q.count[i] ? (double)q.count[i] : 0.5)));
     return OCT_MAX(sum, 0.0);
 }
 

@@ -69,8 +69,8 @@ static oct_status on_value(void *user, const oct_seen *s)
     return OCT_OK;
 }
 
-static oct_status make_run(const oct_graph *g, const oct_map *names, bool simulate, oct_plan **plan,
-                           oct_run **run)
+/* Both are simulated: so what is the same in both is computed by the same steps. */
+static oct_status make_run(const oct_graph *g, const oct_map *names, oct_plan **plan, oct_run **run)
 {
     uint8_t *wanted = oct_calloc(g->ctx, (size_t)g->n_value_ids + 1, 1);
     oct_plan_options o;
@@ -81,7 +81,7 @@ static oct_status make_run(const oct_graph *g, const oct_map *names, bool simula
         if (g->values[i] && g->values[i]->graph == g && oct_map_get(names, g->values[i]->name))
             wanted[i] = 1;
     oct_plan_options_init(&o);
-    o.simulate = simulate;
+    o.simulate = 1;
     st = oct_plan_new_watching(g, &o, wanted, plan);
     oct_free(g->ctx, wanted);
     return st ? st : oct_run_new(g->ctx, *plan, run);
@@ -184,8 +184,8 @@ oct_status oct_noise_measure(const oct_graph *exact, const oct_graph *quantized,
 
     oct_map_init(&l.by_name, ctx);
     st = listen(&l, exact, values);
-    if (!st) st = make_run(exact, &l.by_name, false, &plans[0], &runs[0]);
-    if (!st) st = make_run(quantized, &l.by_name, true, &plans[1], &runs[1]);
+    if (!st) st = make_run(exact, &l.by_name, &plans[0], &runs[0]);
+    if (!st) st = make_run(quantized, &l.by_name, &plans[1], &runs[1]);
     if (!st) st = compare(&l, exact, f, images, runs[0], runs[1]);
     for (int i = 0; i < 2; i++) {
         oct_run_free(runs[i]);

@@ -114,6 +114,16 @@ static oct_status measure(const cli_report *in, oct_report *r, cli_measured mode
 
 /* --- all of it --- */
 
+/* A part that this network or these pictures do not allow is left out, and said so. */
+static oct_status or_without(cli *c, oct_status st, const char *part)
+{
+    if (!st || st == OCT_ERR_MEMORY || st == OCT_ERR_CANCELLED) return st;
+    cli_note(c, "note: the report has no %s: %s", part,
+             c->error[0] ? c->error : oct_ctx_error(c->ctx));
+    c->error[0] = '\0';
+    return OCT_OK;
+}
+
 /* Words that a report borrows. */
 typedef struct words {
     char *title, *command, *machine, *versions, *set;
@@ -186,13 +196,13 @@ oct_status cli_report_write(const cli_report *in)
     oct_report_init(&r);
     fill_words(in, &w, &r);
     fill_facts(in, &summary, &r);
-    if ((st = analyze(in, &made))) goto done;
+    if ((st = or_without(in->c, analyze(in, &made), "analysis"))) goto done;
     r.analysis = made ? made : in->analysis;
     if (in->int8_path) {
         if ((st = measure(in, &r, models, &layers))) goto done;
         measured = true;
     }
-    if ((st = cli_report_draw(in, &pictures))) goto done;
+    if ((st = or_without(in->c, cli_report_draw(in, &pictures), "pictures"))) goto done;
     r.pictures = pictures.list;
     r.n_pictures = pictures.n;
     st = write_page(in, &r);

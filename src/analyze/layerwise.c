@@ -7,6 +7,7 @@
  * in the place of the float one, in a second run in which only the steps behind it are run again.
  */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "analyze/stages.h"
 
@@ -14,10 +15,15 @@
 #include "exec/partial.h"
 #include "quant/distance.h"
 
+typedef struct stretch {
+    int64_t at, len;
+} stretch;
+
 typedef struct target {
     int32_t slot;
     int64_t len;
-    int64_t *at; /* where its numbers lie in the slot */
+    stretch *parts; /* where its numbers lie in the slot, in the order of memory */
+    int64_t n_parts;
 } target;
 
 /* One worker's part; the sums of all are merged at the end. */
@@ -116,16 +122,38 @@ static int64_t place_of(const oct_plan *p, int32_t slot, int64_t i)
     return i / pixels * oct_type_pixels(&whole->type) + i % pixels;
 }
 
+/* Numbers next to each other are copied at once; their order does not matter. */
+static oct_status find_parts(shared *s, target *t, const uint8_t *is_in, int64_t end)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < end; i++)
+        n += is_in[i] && (i == 0 || !is_in[i - 1]);
+    if (!(t->parts = oct_arena_array(s->arena, (size_t)n + 1, sizeof(*t->parts))))
+        return OCT_ERR_MEMORY;
+    for (int64_t i = 0; i < end; i++) {
+        if (!is_in[i]) continue;
+        if (i == 0 || !is_in[i - 1]) t->parts[t->n_parts++].at = i;
+        t->parts[t->n_parts - 1].len++;
+    }
+    return OCT_OK;
+}
+
 static oct_status add_target(shared *s, const oct_outlet *o, int32_t slot)
 {
+    const int64_t len = oct_type_len(&s->plan->slots[slot].type);
+    const int64_t end = len > 0 ? place_of(s->plan, slot, len - 1) + 1 : 0;
+    uint8_t *is_in = oct_calloc(s->p->ctx, (size_t)end + 1, 1);
     target *t = &s->targets[s->n_targets++];
+    oct_status st;
 
+    if (!is_in) return OCT_ERR_MEMORY;
     *t = (target){.slot = slot, .len = o->n};
-    if (!(t->at = oct_arena_array(s->arena, (size_t)o->n + 1, sizeof(*t->at))))
-        return OCT_ERR_MEMORY;
     for (int64_t i = 0; i < o->n; i++)
-        t->at[i] = place_of(s->plan, slot, o->places ? o->places[i] : i);
-    return OCT_OK;
+        is_in[place_of(s->plan, slot, o->places ? o->places[i] : i)] = 1;
+    st = find_parts(s, t, is_in, end);
+    oct_free(s->p->ctx, is_in);
+    return st;
 }
 
 static oct_status find_targets(shared *s)
@@ -198,8 +226,10 @@ static void gather(const oct_run *r, const target *t, float *to)
 {
     const float *x = oct_run_address(r, t->slot);
 
-    for (int64_t i = 0; i < t->len; i++)
-        to[i] = x[t->at[i]];
+    for (int64_t i = 0; i < t->n_parts; i++) {
+        memcpy(to, x + t->parts[i].at, (size_t)t->parts[i].len * sizeof(float));
+        to += t->parts[i].len;
+    }
 }
 
 static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *first)

@@ -2,8 +2,9 @@
 /*
  * Inner loops on 8-bit codes: u8 activations, s8 weights, s32 sums. Like the f32 loops they are
  * compiled once for each instruction set from the same source. All sets give the same sums, and
- * the same codes wherever the arithmetic is linear; behind a curved activation a tie in rounding
- * may fall the other way.
+ * the same codes behind no activation, Relu, Clip, LeakyRelu, Swish, HardSwish and Sigmoid; behind
+ * others a tie in rounding may fall the other way. (The plain set is one element at a time, with
+ * the C library's functions.)
  *
  * A value is scale * (code - zero). Activations lie channels-last with any pitch (elements from
  * pixel to pixel). Scales are finite and above zero, zero points lie in 0..255: the caller checks.

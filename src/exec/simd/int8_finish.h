@@ -10,37 +10,48 @@
 #define MINUS_LOG2_E (-1.44269504f)
 #define MAX_POWER    120.0f
 
+/* The power of the last four bits of each lane: 2^(i / 16), less what the index adds to its bits.
+ */
+INLINE vi power_at(vi i)
+{
+    static const int32_t powers[16] = {0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3,
+                                       0x3f7837f0, 0x3f76f532, 0x3f75fed7, 0x3f75583f,
+                                       0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c,
+                                       0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d};
+#if VW == 16 && defined(__AVX512F__)
+    return (vi)_mm512_permutexvar_epi32((__m512i)i, (__m512i)load_vi(powers));
+#elif VW == 8 && defined(__AVX2__)
+    const __m256i low = _mm256_permutevar8x32_epi32((__m256i)load_vi(powers), (__m256i)i);
+    const __m256i high = _mm256_permutevar8x32_epi32((__m256i)load_vi(powers + 8), (__m256i)i);
+    const __m256i fourth = _mm256_slli_epi32((__m256i)i, 28);
+
+    return (vi)_mm256_blendv_ps((__m256)low, (__m256)high, (__m256)fourth);
+#else
+    vi v;
+
+    for (int k = 0; k < VW; k++)
+        v[k] = powers[i[k] & 15];
+    return v;
+#endif
+}
+
 /*
  * 1 + 2^(x * slope) to 1e-6 relative; the caller keeps |x * slope| <= MAX_POWER. The power is
- * rounded to sixteenths, which a table knows; a short polynomial makes the rest.
+ * rounded to sixteenths, which a table knows; a short polynomial makes the rest. The same
+ * operations on every set: codes may not depend on the machine.
  */
 INLINE vf one_plus_power(vf x, vf slope)
 {
-#if VW == 16 && defined(__AVX512F__)
-    /* 2^(i / 16), less what the shifted index adds to its bits */
-    const __m512i table =
-        _mm512_setr_epi32(0x3f800000, 0x3f7daac3, 0x3f7b95c2, 0x3f79c3d3, 0x3f7837f0, 0x3f76f532,
-                          0x3f75fed7, 0x3f75583f, 0x3f7504f3, 0x3f7508a4, 0x3f75672a, 0x3f76248c,
-                          0x3f7744fd, 0x3f78ccdf, 0x3f7ac0c7, 0x3f7d257d);
-    const __m512 magic = _mm512_set1_ps(786432.0f); /* 1.5 * 2^19: four bits are left */
-    const __m512 m = _mm512_fmadd_ps((__m512)x, (__m512)slope, magic);
-    const __m512 f = _mm512_fmsub_ps((__m512)x, (__m512)slope, _mm512_sub_ps(m, magic));
-    const __m512i i = _mm512_castps_si512(m);
-    const __m512i b =
-        _mm512_add_epi32(_mm512_permutexvar_epi32(i, table), _mm512_slli_epi32(i, 19));
-    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(0.240226507f), f, _mm512_set1_ps(0.693147182f));
+    const vf magic = splat(786432.0f); /* 1.5 * 2^19: four bits are left */
+    const vf m = fused(x, slope, magic), f = fused(x, slope, magic - m);
+    vf p = fused(splat(0.240226507f), f, splat(0.693147182f)), power;
+    vi i;
 
-    p = _mm512_fmadd_ps(p, f, _mm512_set1_ps(1.0f));
-    return (vf)_mm512_fmadd_ps(_mm512_castsi512_ps(b), p, _mm512_set1_ps(1.0f));
-#else
-    const vf t = x * slope, n = vround(t), f = t - n;
-    vf p = multiply_add(splat(0.00957010195f), f, splat(0.0559178616f));
-
-    p = multiply_add(p, f, splat(0.240247448f));
-    p = multiply_add(p, f, splat(0.693121815f));
-    p = multiply_add(p, f, splat(0.999999261f));
-    return vscale(p, n) + 1.0f;
-#endif
+    memcpy(&i, &m, sizeof(i));
+    i = power_at(i) + (vi)((vu)i << 19);
+    memcpy(&power, &i, sizeof(power));
+    p = fused(p, f, splat(1.0f));
+    return fused(power, p, splat(1.0f));
 }
 
 /* x between -limit and limit */
@@ -60,8 +71,8 @@ INLINE vf rational_sigmoid(vf x)
     const vf y = cut(x, splat(OCT_ACT_LOGISTIC_LIMIT)), z = y * y;
     vf p = splat(odd[0]), q = splat(even[0]);
 
-    UNROLL for (size_t i = 1; i < OCT_COUNT(odd); i++) p = multiply_add(p, z, splat(odd[i]));
-    UNROLL for (size_t i = 1; i < OCT_COUNT(even); i++) q = multiply_add(q, z, splat(even[i]));
+    UNROLL for (size_t i = 1; i < OCT_COUNT(odd); i++) p = fused(p, z, splat(odd[i]));
+    UNROLL for (size_t i = 1; i < OCT_COUNT(even); i++) q = fused(q, z, splat(even[i]));
     return vmin(vmax(p * y / q + 0.5f, splat(0)), splat(1.0f));
 }
 
@@ -118,7 +129,7 @@ INLINE vf value_of(const form w, const lists *k, vi sum, vf r)
     } else if (w.way == OCT_INT8_SWISH) {
         x = s * k->scale / one_plus_power(cut(s, k->limit), k->slope);
     } else if (w.way == OCT_INT8_HARD_SWISH) {
-        x = vmin(vmax(multiply_add(s, k->slope, splat(0.5f)), splat(0)), splat(1.0f));
+        x = vmin(vmax(fused(s, k->slope, splat(0.5f)), splat(0)), splat(1.0f));
         x = s * k->scale * x;
     } else if (w.way == OCT_INT8_LEAKY) {
         x = s * k->scale;

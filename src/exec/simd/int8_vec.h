@@ -29,6 +29,7 @@
 
 typedef uint8_t vb __attribute__((vector_size(BW)));
 typedef uint8_t vq __attribute__((vector_size(VW))); /* one code for each lane */
+typedef uint32_t vu __attribute__((vector_size(BW)));
 typedef int16_t vs __attribute__((vector_size(BW)));
 typedef double vd __attribute__((vector_size(VW * 8)));
 
@@ -308,17 +309,6 @@ INLINE vf fused(vf a, vf b, vf c)
     const vd x = __builtin_convertvector(a, vd) * __builtin_convertvector(b, vd);
 
     return __builtin_convertvector(x + __builtin_convertvector(c, vd), vf);
-#endif
-}
-
-INLINE vf multiply_add(vf a, vf b, vf c)
-{
-#if VW == 16 && defined(__AVX512F__)
-    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif VW == 8 && defined(__FMA__)
-    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-    return a * b + c;
 #endif
 }
 

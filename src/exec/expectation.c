@@ -70,12 +70,10 @@ static void blocks(void *arg, int64_t begin, int64_t end)
         st->simd->transpose(j->x + (image * st->pixels + first) * st->pitch, st->pitch, t, BLOCK, n,
                             channels);
         for (int64_t s = 0; s < st->sides; s++) {
-            float *side = t + s * st->bins * BLOCK;
+            const float *side = t + s * st->bins * BLOCK;
             float *to = st->by_pixel ? mean + s * BLOCK : y + s * st->pixels + first;
 
-            st->simd->softmax(side, side, st->bins, BLOCK, n);
-            for (int64_t k = 0; k < st->bins; k++)
-                st->simd->axpy(st->w[k], side + k * BLOCK, to, n, k == 0);
+            st->simd->expectation(side, st->w, to, st->bins, BLOCK, n);
         }
         if (st->by_pixel)
             st->simd->transpose(mean, BLOCK, y + first * st->sides, st->sides, st->sides, n);

@@ -11,6 +11,8 @@
 #include "op/op.h"
 #include "op/resample.h"
 
+#define KEPT 4 /* rows that may be those of the row before */
+
 typedef struct state {
     const oct_simd *simd;
     const oct_int8 *set;
@@ -66,32 +68,20 @@ typedef struct job {
     float *scratch;
 } job;
 
-/* The rows of the operand that row `row` is mixed of, as numbers. */
-static void read_rows(const state *st, const uint8_t *image, int64_t row, float *to)
+/* The rows of the operand that row `row` is mixed of, as numbers; have: those already there. */
+static void read_rows(const state *st, const uint8_t *image, int64_t row, int64_t *have, float *to)
 {
     const oct_int8_rows r = {
         .rows = st->in_w, .n = st->channels, .a_pitch = st->in_pitch, .y_pitch = st->channels};
 
-    for (int64_t i = 0; i < st->y.taps; i++)
-        st->set->dequantize(&st->from, &r,
-                            image + st->y.index[row * st->y.taps + i] * st->in_w * st->in_pitch,
+    for (int64_t i = 0; i < st->y.taps; i++) {
+        const int64_t from = st->y.index[row * st->y.taps + i];
+
+        if (i < KEPT && have[i] == from) continue;
+        if (i < KEPT) have[i] = from;
+        st->set->dequantize(&st->from, &r, image + from * st->in_w * st->in_pitch,
                             to + i * st->in_w * st->channels);
-}
-
-static void mix_pixel(const state *st, const float *lines, int64_t row, int64_t col, float *y)
-{
-    const int64_t ty = st->y.taps, tx = st->x.taps;
-    bool first = true;
-
-    for (int64_t i = 0; i < ty; i++)
-        for (int64_t k = 0; k < tx; k++) {
-            const float w = st->y.weight[row * ty + i] * st->x.weight[col * tx + k];
-            const int64_t at = i * st->in_w + st->x.index[col * tx + k];
-
-            if (w == 0.0f && !(first && i == ty - 1 && k == tx - 1)) continue;
-            st->simd->axpy(w, lines + at * st->channels, y, st->channels, first);
-            first = false;
-        }
+    }
 }
 
 static void rows(void *arg, int64_t begin, int64_t end)
@@ -100,16 +90,23 @@ static void rows(void *arg, int64_t begin, int64_t end)
     const state *st = j->st;
     float *lines = j->scratch + oct_parallel_thread() * st->room;
     float *line = lines + st->y.taps * st->in_w * st->channels;
+    const oct_resize_rows from = {
+        .x = lines, .row = st->in_w * st->channels, .pixel = st->channels, .in_order = true};
     const oct_int8_rows r = {
         .rows = st->x.out, .n = st->channels, .a_pitch = st->channels, .y_pitch = st->out_pitch};
+    int64_t have[KEPT] = {-1, -1, -1, -1};
 
     for (int64_t i = begin; i < end; i++) {
         const uint8_t *image = j->x + i / st->y.out * st->in_h * st->in_w * st->in_pitch;
         const int64_t row = i % st->y.out;
 
-        read_rows(st, image, row, lines);
+        if (row == 0) /* another picture */
+            for (int k = 0; k < KEPT; k++)
+                have[k] = -1;
+        read_rows(st, image, row, have, lines);
         for (int64_t col = 0; col < st->x.out; col++)
-            mix_pixel(st, lines, row, col, line + col * st->channels);
+            oct_resize_pixel(st->simd, &st->y, &st->x, row, col, &from, line + col * st->channels,
+                             st->channels);
         st->set->quantize(&st->to, &r, line, j->y + i * st->x.out * st->out_pitch);
     }
 }

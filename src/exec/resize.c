@@ -84,20 +84,33 @@ typedef struct job {
     char *y;
 } job;
 
-static void one_pixel(const state *st, const float *image, int64_t row, int64_t col, float *y)
+#define MAX_MIXED 16 /* pixels that are mixed in one go */
+
+void oct_resize_pixel(const oct_simd *simd, const oct_resize_axis *ay, const oct_resize_axis *ax,
+                      int64_t row, int64_t col, const oct_resize_rows *from, float *y,
+                      int64_t channels)
 {
-    const int64_t ty = st->y.taps, tx = st->x.taps;
+    const int64_t ty = ay->taps, tx = ax->taps;
+    const float *x[MAX_MIXED];
+    float w[MAX_MIXED];
     bool first = true;
+    int n = 0;
 
     for (int64_t i = 0; i < ty; i++)
         for (int64_t k = 0; k < tx; k++) {
-            const float w = st->y.weight[row * ty + i] * st->x.weight[col * tx + k];
-            const int64_t at = st->y.index[row * ty + i] * st->in_w + st->x.index[col * tx + k];
+            const int64_t line = from->in_order ? i : ay->index[row * ty + i];
 
-            if (w == 0.0f && !(first && i == ty - 1 && k == tx - 1)) continue;
-            st->simd->axpy(w, image + at * st->in_pitch, y, st->channels, first);
-            first = false;
+            w[n] = ay->weight[row * ty + i] * ax->weight[col * tx + k];
+            x[n] = from->x + line * from->row + ax->index[col * tx + k] * from->pixel;
+            if (w[n] == 0.0f && !(first && n == 0 && i == ty - 1 && k == tx - 1)) continue;
+            if (ty * tx > MAX_MIXED) {
+                simd->axpy(w[n], x[n], y, channels, first);
+                first = false;
+            } else {
+                n++;
+            }
         }
+    if (n > 0) simd->mix(w, x, n, y, channels);
 }
 
 /* Nearest: whole pixels of one row of the operand. */
@@ -116,6 +129,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const state *st = j->st;
+    oct_resize_rows from = {.row = st->in_w * st->in_pitch, .pixel = st->in_pitch};
 
     for (int64_t i = begin; i < end; i++) {
         const size_t image = (size_t)(i / st->y.out * st->in_h * st->in_w * st->in_pitch);
@@ -127,9 +141,10 @@ static void rows(void *arg, int64_t begin, int64_t end)
             copy_row(st, x, i % st->y.out, y);
             continue;
         }
+        from.x = (const float *)(const void *)x;
         for (int64_t col = 0; col < st->x.out; col++)
-            one_pixel(st, (const float *)(const void *)x, i % st->y.out, col,
-                      (float *)(void *)y + col * st->out_pitch);
+            oct_resize_pixel(st->simd, &st->y, &st->x, i % st->y.out, col, &from,
+                             (float *)(void *)y + col * st->out_pitch, st->channels);
     }
 }
 

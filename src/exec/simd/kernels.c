@@ -157,6 +157,62 @@ static void softmax(const float *x, float *y, int64_t len, int64_t step, int64_t
     if (i < inner) softmax_columns(x + i, y + i, len, step, inner - i);
 }
 
+INLINE vf mean_of_columns(const float *x, const float *w, int64_t len, int64_t step, int64_t n)
+{
+    const int full = n == VW;
+    vf top = full ? load(x) : load_part(x, n), sum = {0}, mean = {0};
+
+    for (int64_t k = 1; k < len; k++)
+        top = vmax(top, full ? load(x + k * step) : load_part(x + k * step, n));
+    for (int64_t k = 0; k < len; k++) {
+        const vf e = vexp((full ? load(x + k * step) : load_part(x + k * step, n)) - top);
+
+        sum += e;
+        mean += e * w[k];
+    }
+    return mean / sum;
+}
+
+static void expectation(const float *x, const float *w, float *y, int64_t len, int64_t step,
+                        int64_t inner)
+{
+    int64_t i = 0;
+
+    for (; i + VW <= inner; i += VW)
+        store(y + i, mean_of_columns(x + i, w, len, step, VW));
+    if (i < inner) store_part(y + i, mean_of_columns(x + i, w, len, step, inner - i), inner - i);
+}
+
+INLINE void mix_loop(const float *w, const float *const *x, int n_x, float *y, int64_t n)
+{
+    int64_t i = 0;
+
+    for (; i + VW <= n; i += VW) {
+        vf sum = load(x[0] + i) * w[0];
+
+        for (int k = 1; k < n_x; k++)
+            sum += load(x[k] + i) * w[k];
+        store(y + i, sum);
+    }
+    if (i < n) {
+        vf sum = load_part(x[0] + i, n - i) * w[0];
+
+        for (int k = 1; k < n_x; k++)
+            sum += load_part(x[k] + i, n - i) * w[k];
+        store_part(y + i, sum, n - i);
+    }
+}
+
+static void mix(const float *w, const float *const *x, int n_x, float *y, int64_t n)
+{
+    if (n_x == 4)
+        mix_loop(w, x, 4, y, n);
+    else if (n_x == 2)
+        mix_loop(w, x, 2, y, n);
+    else
+        mix_loop(w, x, n_x, y, n);
+}
+
 static void axpy(float w, const float *x, float *y, int64_t n, bool first)
 {
     int64_t i = 0;
@@ -282,6 +338,8 @@ const oct_simd OCT_SIMD_NAME = {
     .act = act,
     .binary = binary,
     .softmax = softmax,
+    .expectation = expectation,
+    .mix = mix,
     .axpy = axpy,
     .fake_quantize = fake_quantize,
     .transpose = transpose,

@@ -34,6 +34,13 @@ typedef struct oct_simd {
     /* softmax over `len` rows of `inner` contiguous columns: x[k * step + i]. */
     void (*softmax)(const float *x, float *y, int64_t len, int64_t step, int64_t inner);
 
+    /* The mean of numbers w[k] under such a softmax, for each column. */
+    void (*expectation)(const float *x, const float *w, float *y, int64_t len, int64_t step,
+                        int64_t inner);
+
+    /* y[i] = w[0] * x[0][i] + w[1] * x[1][i] + .., from left to right. */
+    void (*mix)(const float *w, const float *const *x, int n_x, float *y, int64_t n);
+
     /* y[i] += w * x[i] (first: =); the sum loops of resizing and pooling. */
     void (*axpy)(float w, const float *x, float *y, int64_t n, bool first);
 

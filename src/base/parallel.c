@@ -32,10 +32,11 @@ static void run_all(int64_t n, int64_t grain, int64_t n_chunks, oct_range_fn fn,
 #define STOP   0x20000u  /* they may leave */
 #define LOOP   0x100000u /* from here on: number of the loop */
 
+/* What is written often has cache lines of its own. */
 typedef struct team {
-    _Atomic uint64_t state;
-    _Atomic int64_t next; /* chunk */
-    _Atomic int n_asleep;
+    _Alignas(64) _Atomic uint64_t state;
+    _Alignas(64) _Atomic int64_t next; /* chunk */
+    _Alignas(64) _Atomic int n_asleep;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool busy; /* a loop inside a loop is not shared */

@@ -331,6 +331,7 @@ static oct_status lower(oct_lowering *l)
     if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
     /* The same numbers in another form: a simulation can do without. */
     if ((l->target->flags & OCT_TARGET_CHANNELS_LAST) && !l->is_trial) {
+        OCT_TRY(oct_lowering_tail(l));
         OCT_TRY(oct_lowering_products(l));
         OCT_TRY(oct_lowering_codes(l));
     }

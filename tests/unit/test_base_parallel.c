@@ -91,8 +91,7 @@ static void loops_of_a_team(void *arg)
 {
     many *m = arg;
 
-    every_index_once_in_fixed_chunks(NULL);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 300; i++) {
         m->n_threads = 2 + i % 2;
         oct_parallel_for(m->n_threads, 300, 1 + i % 50, count, m);
         for (int k = 0; k < 300; k++)

@@ -59,6 +59,7 @@ static oct_status bind_inputs(oct_pair *p)
     for (int32_t i = 0; i < p->quantized->n_inputs; i++) {
         const oct_value *v = p->quantized->inputs[i], *x = find_input(p->exact, v->name);
         char have[OCT_TYPE_TEXT_SIZE], want[OCT_TYPE_TEXT_SIZE];
+        oct_status st;
 
         if (!x)
             return oct_fail(p->ctx, OCT_ERR_ARG,
@@ -67,7 +68,9 @@ static oct_status bind_inputs(oct_pair *p)
                             v->name, p->exact->n_inputs ? p->exact->inputs[0]->name : "");
         if (oct_type_equal(&v->type, &x->type)) continue;
         (void)oct_type_text(&v->type, have); /* as it is now */
-        if (oct_graph_set_input_shape(p->quantized, v->name, x->type.rank, x->type.dim))
+        st = oct_graph_set_input_shape(p->quantized, v->name, x->type.rank, x->type.dim);
+        if (st == OCT_ERR_MEMORY) return st;
+        if (st)
             return oct_fail(p->ctx, OCT_ERR_SHAPE,
                             "input '%s' of the quantized network is %s, that of the float one %s",
                             v->name, have, oct_type_text(&x->type, want));

@@ -395,6 +395,41 @@ static void pictures_are_needed(void **state)
     oct_dataset_close(d);
 }
 
+/* One allocation fails, wherever it is: an error, and nothing is left behind. */
+static void want_of_memory_is_an_error(void **state)
+{
+    files *t = *state;
+    oct_status st = OCT_ERR_MEMORY;
+
+    oct_dataset_close(make_data(t));
+    for (int n = 1; st; n += 1 + n / 64) {
+        failing f;
+        fixture own = {.ctx = failing_ctx(&f)};
+        files with = {.f = &own, .ctx = own.ctx};
+        oct_dataset *d = NULL;
+        oct_quantized *q;
+        oct_analysis *a = NULL;
+
+        oct_ctx_set_threads(own.ctx, 1);
+        assert_ok(own.ctx, oct_graph_new(own.ctx, "test", &own.g));
+        own.b.g = own.g;
+        make_network(&own);
+        assert_ok(own.ctx, open_dataset(own.ctx, below(t, "data"), NULL, false, &d));
+        q = quantized(&with, d, "octet", NULL, NULL);
+        f.fail_at = f.n_asked + n;
+        st = oct_analyze(own.g, oct_quantized_graph(q), d, NULL, &a);
+        assert_true(st == OCT_ERR_MEMORY || st == OCT_OK);
+        oct_analysis_free(a);
+        oct_quantized_free(q);
+        oct_dataset_close(d);
+        oct_graph_free(own.g);
+        assert_int_equal(atomic_load(&own.ctx->mem_used), 0);
+        oct_ctx_free(own.ctx);
+        assert_int_equal(f.n_live, 0);
+        if (!st && f.n_asked >= f.fail_at) st = OCT_ERR_MEMORY; /* it could do without */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +442,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_networks_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(broken_scales_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(pictures_are_needed, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(want_of_memory_is_an_error, setup_files, teardown_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

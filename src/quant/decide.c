@@ -129,6 +129,14 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
 
 /* --- what is faster in float --- */
 
+/* Who asks for integers gets some, even of a network that is too small to gain. */
+static bool leaves_some(const oct_qmap *m, const uint8_t *is_float)
+{
+    for (const oct_node *n = m->g->first; n; n = n->next)
+        if (oct_decide_is_integer(m, n) && !is_float[n->id]) return true;
+    return false;
+}
+
 static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
 {
     static const char why[] = "kept in float: with its neighbours it is faster there";
@@ -136,6 +144,7 @@ static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
 
     if (!is_float) return OCT_ERR_MEMORY;
     OCT_TRY(oct_decide_costs(m, t, a, is_float));
+    if (!leaves_some(m, is_float)) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next) {
         if (!is_float[n->id]) continue;
         if (oct_decide_is_integer(m, n))

@@ -45,9 +45,13 @@ static void set_variance(const net *n, const oct_value *v, int64_t channel, doub
     oct_calibration_of(n->c, v)->square[channel] = variance;
 }
 
+/* By harm alone: all of this would be faster in float. */
 static void decide(net *n)
 {
-    assert_ok(n->p.f->ctx, oct_decide(n->p.m, n->p.t, n->c));
+    oct_target t = *n->p.t;
+
+    t.costs = NULL;
+    assert_ok(n->p.f->ctx, oct_decide(n->p.m, &t, n->c));
 }
 
 static void close_net(net *n)
@@ -71,6 +75,45 @@ static void fine_steps_are_harmless(void **state)
     assert_null(reason(&n.p, n.a));
     assert_null(reason(&n.p, n.b));
     assert_true(is_active(&n.p, n.a) && is_active(&n.p, n.s) && is_active(&n.p, n.b));
+    close_net(&n);
+}
+
+/* Dense convolutions gain much in integers, depthwise ones lose; borders cost what they cost. */
+static void decide_by(net *n, double border)
+{
+    oct_cost_row costs[OCT_COST_COUNT] = {0};
+    oct_target t = *n->p.t;
+
+    costs[OCT_COST_CONV].floating.fixed = 1000;
+    costs[OCT_COST_DEPTHWISE].integer.fixed = costs[OCT_COST_DEPTHWISE_ODD].integer.fixed = 900;
+    costs[OCT_COST_BORDER].integer.fixed = costs[OCT_COST_BORDER].floating.fixed = border;
+    t.costs = costs;
+    assert_ok(n->p.f->ctx, oct_decide(n->p.m, &t, n->c));
+}
+
+static void layers_are_float_where_that_is_faster(void **state)
+{
+    net n;
+
+    build(&n, *state, "ort");
+    see(&n, 0.25, 0.02f);
+    decide_by(&n, 100);
+    assert_null(reason(&n.p, n.a));
+    assert_true(is_active(&n.p, n.a));
+    assert_non_null(strstr(reason(&n.p, n.b), "faster"));
+    assert_true(is_off(&n, n.b));
+    close_net(&n);
+}
+
+static void a_network_that_cannot_gain_is_quantized_all_the_same(void **state)
+{
+    net n;
+
+    build(&n, *state, "ort");
+    see(&n, 0.25, 0.02f);
+    decide_by(&n, 800);
+    assert_null(reason(&n.p, n.a));
+    assert_null(reason(&n.p, n.b));
     close_net(&n);
 }
 
@@ -205,6 +248,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(fine_steps_are_harmless, setup, teardown),
+        cmocka_unit_test_setup_teardown(layers_are_float_where_that_is_faster, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_network_that_cannot_gain_is_quantized_all_the_same, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(the_last_layer_is_float, setup, teardown),
         cmocka_unit_test_setup_teardown(a_channel_that_would_be_lost_keeps_its_layer_float, setup,
                                         teardown),

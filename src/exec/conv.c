@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "exec/conv_blocks.h"
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
@@ -66,37 +67,24 @@ static void fill_geometry(const oct_conv_geometry *g, oct_conv *c)
     }
 }
 
-/* Output channels to blocks of nearly equal size. */
-static oct_status make_blocks(oct_plan *p, state *st, const float *w, const float *bias)
+static oct_status pack_dense(oct_plan *p, state *st, const float *w, const float *bias)
 {
     oct_conv *c = &st->c;
-    const int64_t vw = st->simd->width, taps = c->kernel[0] * c->kernel[1];
-    const int64_t n_vec = (c->c_out + vw - 1) / vw;
-    const int most = st->simd->conv->max_vec;
-    int64_t first = 0;
+    const int64_t taps = c->kernel[0] * c->kernel[1];
+    float *memory;
 
-    c->n_blocks = (int32_t)((n_vec + most - 1) / most);
-    c->blocks = oct_plan_alloc(p, (size_t)c->n_blocks, sizeof(*c->blocks));
-    if (!c->blocks) return OCT_ERR_MEMORY;
-    for (int32_t b = 0; b < c->n_blocks; b++) {
-        const int64_t vecs = n_vec * (b + 1) / c->n_blocks - n_vec * b / c->n_blocks;
-        const int64_t width = vecs * vw;
-        float *packed = oct_plan_alloc(p, (size_t)((taps * c->c_in + 1) * width), sizeof(float));
+    OCT_TRY(oct_conv_cut(p, st->simd, taps * c->c_in, c, &memory));
+    for (oct_conv_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
+        const int64_t width = b->n_vec * st->simd->width;
+        float *to = memory + (b->w - memory), *bias_to = memory + (b->bias - memory);
 
-        if (!packed) return OCT_ERR_MEMORY;
-        c->blocks[b] = (oct_conv_block){.n_vec = (int)vecs,
-                                        .first = first,
-                                        .n = OCT_MIN(width, c->c_out - first),
-                                        .w = packed,
-                                        .bias = packed + taps * c->c_in * width};
-        for (int64_t o = 0; o < c->blocks[b].n; o++) {
+        for (int64_t o = 0; o < b->n; o++) {
             for (int64_t i = 0; i < c->c_in; i++)
                 for (int64_t t = 0; t < taps; t++)
-                    packed[(t * c->c_in + i) * width + o] =
-                        w[((first + o) * c->c_in + i) * taps + t];
-            if (bias) packed[taps * c->c_in * width + o] = bias[first + o];
+                    to[(t * c->c_in + i) * width + o] =
+                        w[((b->first + o) * c->c_in + i) * taps + t];
+            if (bias) bias_to[o] = bias[b->first + o];
         }
-        first += c->blocks[b].n;
     }
     return OCT_OK;
 }
@@ -191,7 +179,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     fill_geometry(&g, c);
     fill_pitches(p, s, st);
     OCT_TRY(st->depthwise ? pack_depthwise(p, st, w->data, bias)
-                          : make_blocks(p, st, w->data, bias));
+                          : pack_dense(p, st, w->data, bias));
     share_out(st);
     c->patch_size =
         c->kernel[0] * c->c_in * (13 * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1);

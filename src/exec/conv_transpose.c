@@ -5,6 +5,7 @@
  * so that only codes go through memory.
  */
 #include "base/parallel.h"
+#include "exec/conv_blocks.h"
 #include "exec/int8.h"
 #include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
@@ -104,31 +105,19 @@ static oct_status read_numbers(oct_plan *p, const oct_step *s, int32_t i, int64_
 static oct_status pack_tap(oct_plan *p, const state *st, const float *w, int64_t tap,
                            const float *bias, oct_conv *c)
 {
-    const int64_t vw = st->simd->width, n_vec = (st->c_out + vw - 1) / vw;
     const int64_t taps = st->kernel[0] * st->kernel[1];
-    const int most = st->simd->conv->max_vec;
-    int64_t first = 0;
+    float *memory;
 
-    c->n_blocks = (int32_t)((n_vec + most - 1) / most);
-    c->blocks = oct_plan_alloc(p, (size_t)c->n_blocks, sizeof(*c->blocks));
-    if (!c->blocks) return OCT_ERR_MEMORY;
-    for (int32_t b = 0; b < c->n_blocks; b++) {
-        const int64_t vecs = n_vec * (b + 1) / c->n_blocks - n_vec * b / c->n_blocks;
-        const int64_t width = vecs * vw, n = OCT_MIN(width, st->c_out - first);
-        float *packed = oct_plan_alloc(p, (size_t)((st->c_in + 1) * width), sizeof(float));
+    OCT_TRY(oct_conv_cut(p, st->simd, c->c_in, c, &memory));
+    for (oct_conv_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
+        const int64_t width = b->n_vec * st->simd->width;
+        float *to = memory + (b->w - memory), *bias_to = memory + (b->bias - memory);
 
-        if (!packed) return OCT_ERR_MEMORY;
-        c->blocks[b] = (oct_conv_block){.n_vec = (int)vecs,
-                                        .first = first,
-                                        .n = n,
-                                        .w = packed,
-                                        .bias = packed + st->c_in * width};
-        for (int64_t o = 0; o < n; o++) {
-            for (int64_t i = 0; i < st->c_in; i++)
-                packed[i * width + o] = w[(i * st->c_out + first + o) * taps + tap];
-            if (bias) packed[st->c_in * width + o] = bias[first + o];
+        for (int64_t o = 0; o < b->n; o++) {
+            for (int64_t i = 0; i < c->c_in; i++)
+                to[i * width + o] = w[(i * c->c_out + b->first + o) * taps + tap];
+            if (bias) bias_to[o] = bias[b->first + o];
         }
-        first += n;
     }
     return OCT_OK;
 }

@@ -150,19 +150,6 @@ static oct_status pack_sums(oct_plan *p, const parameters *a, int64_t first, int
     return OCT_OK;
 }
 
-static oct_status pack_weights(oct_plan *p, const oct_step *s, const oct_int8_weights *w,
-                               oct_int8_conv *c)
-{
-    const oct_int8 *set = oct_int8_get();
-    const size_t size = oct_int8_conv_size(set, c);
-    void *memory = size ? oct_plan_alloc_aligned(p, size) : NULL;
-
-    if (!size) return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
-    if (!memory) return OCT_ERR_MEMORY;
-    oct_int8_conv_pack(set, w, memory, c);
-    return OCT_OK;
-}
-
 static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
                             const oct_int8_shape *w, int64_t i, bool is_wide, part *to)
 {
@@ -177,11 +164,11 @@ static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
                                 .bias = a->sums.bias ? a->sums.bias + first : NULL};
 
     to->rest = to->conv;
-    OCT_TRY(pack_weights(p, s, &weights, &to->conv));
+    OCT_TRY(oct_int8_weights_pack(p, s, &weights, &to->conv));
     if (is_wide) {
         weights.w = a->w.rest + first * w->o;
         weights.bias = NULL;
-        OCT_TRY(pack_weights(p, s, &weights, &to->rest));
+        OCT_TRY(oct_int8_weights_pack(p, s, &weights, &to->rest));
         OCT_TRY(pack_sums(p, a, first, to->conv.c_out, &to->sums));
     }
     return pack_finish(p, s, a, first, to->conv.c_out, &to->finish);

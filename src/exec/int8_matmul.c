@@ -40,22 +40,6 @@ static bool find_shape(const oct_plan *p, const oct_step *s, int64_t *m, oct_int
     return *m > 0 && k > 0 && w->filters > 0 && t->dim[turned ? 1 : 0] == k;
 }
 
-static oct_int8_conv geometry(int64_t m, const oct_int8_shape *w)
-{
-    return (oct_int8_conv){.batch = 1,
-                           .c_in = w->channels,
-                           .c_out = w->filters,
-                           .in_h = 1,
-                           .in_w = m,
-                           .in_pitch = w->channels,
-                           .out_h = 1,
-                           .out_w = m,
-                           .out_pitch = w->filters,
-                           .kernel = {1, 1},
-                           .stride = {1, 1},
-                           .dilation = {1, 1}};
-}
-
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_int8_conv c;
@@ -70,7 +54,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (oct_step_out_is_codes(s) && s->integer->out.n != 1) return false;
     if (!find_shape(p, s, &m, &w)) return false;
     *layout = OCT_LAYOUT_PLAIN;
-    c = geometry(m, &w);
+    c = oct_int8_product(m, w.channels, &w);
     if (oct_int8_conv_size(oct_int8_get(), &c) == 0) return false;
     return oct_int8_weights_fit(p, s, &w, &wide) && !wide;
 }
@@ -78,23 +62,18 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const int8_t *data,
                        state *st)
 {
-    const oct_int8 *set = oct_int8_get();
     oct_int8_codes x;
     oct_int8_sums sums;
     oct_int8_finish_spec spec = {
         .c = w->filters, .act = {s->fuse.act[0], s->fuse.act[1]}, .out = OCT_INT8_F32};
     oct_int8_weights weights = {.w = data, .o = w->o, .c = w->c, .t = w->t, .n_zero = 1};
-    size_t size;
     void *memory;
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &x));
     OCT_TRY(oct_int8_weights_sums(p, s, w, &sums));
     weights.x_zero = x.zero;
     weights.bias = sums.bias;
-    if (!(size = oct_int8_conv_size(set, &st->conv)))
-        return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
-    if (!(memory = oct_plan_alloc_aligned(p, size))) return OCT_ERR_MEMORY;
-    oct_int8_conv_pack(set, &weights, memory, &st->conv);
+    OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->conv));
     spec.scale = sums.scale;
     spec.bias = sums.bias_f32;
     if (oct_step_out_is_codes(s)) {
@@ -117,7 +96,7 @@ static oct_status make(oct_plan *p, oct_step *s)
 
     if (!st) return OCT_ERR_MEMORY;
     if (!find_shape(p, s, &m, &w)) return oct_node_fail(s->node, OCT_ERR_STATE, "is no product");
-    st->conv = geometry(m, &w);
+    st->conv = oct_int8_product(m, w.channels, &w);
     OCT_TRY(oct_int8_weights_read(p, s, &w, &plain));
     status = pack(p, s, &w, plain.w, st);
     oct_free(p->ctx, plain.own);

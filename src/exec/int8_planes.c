@@ -22,22 +22,6 @@ typedef struct state {
     size_t work_size; /* bytes of the convolutions' scratch memory; the strips follow */
 } state;
 
-static oct_int8_conv geometry(int64_t m, int64_t pitch, const oct_int8_shape *w)
-{
-    return (oct_int8_conv){.batch = 1,
-                           .c_in = w->channels,
-                           .c_out = w->filters,
-                           .in_h = 1,
-                           .in_w = m,
-                           .in_pitch = pitch,
-                           .out_h = 1,
-                           .out_w = m,
-                           .out_pitch = w->filters,
-                           .kernel = {1, 1},
-                           .stride = {1, 1},
-                           .dilation = {1, 1}};
-}
-
 static bool find_shape(const oct_plan *p, const oct_step *s, oct_int8_shape *w)
 {
     const oct_type *x = &p->slots[s->in[X]].type;
@@ -67,22 +51,9 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (oct_step_out_is_codes(s) || !oct_step_out_u8_or_f32(p, s)) return false;
     if (!find_shape(p, s, &w)) return false;
     *layout = OCT_LAYOUT_CLAST;
-    c = geometry(STRIP, w.channels, &w);
+    c = oct_int8_product(STRIP, w.channels, &w);
     return oct_int8_conv_size(oct_int8_get(), &c) > 0 && oct_int8_weights_fit(p, s, &w, &wide) &&
            !wide;
-}
-
-static oct_status pack_strip(oct_plan *p, const oct_step *s, const oct_int8_weights *w,
-                             oct_int8_conv *c)
-{
-    const oct_int8 *set = oct_int8_get();
-    const size_t size = oct_int8_conv_size(set, c);
-    void *memory = size ? oct_plan_alloc_aligned(p, size) : NULL;
-
-    if (!size) return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
-    if (!memory) return OCT_ERR_MEMORY;
-    oct_int8_conv_pack(set, w, memory, c);
-    return OCT_OK;
 }
 
 static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, const int8_t *data,
@@ -100,8 +71,8 @@ static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, 
     weights.x_zero = x.zero;
     weights.n_zero = x.n > 1 ? w->channels : 1;
     weights.bias = sums.bias;
-    OCT_TRY(pack_strip(p, s, &weights, &st->strip));
-    OCT_TRY(pack_strip(p, s, &weights, &st->rest));
+    OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->strip));
+    OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->rest));
     spec.scale = sums.scale;
     spec.bias = sums.bias_f32;
     if (!(memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(spec.c)))) return OCT_ERR_MEMORY;
@@ -126,8 +97,8 @@ static oct_status make(oct_plan *p, oct_step *s)
     st->c_out = w.filters;
     st->in_pitch = oct_slot_pitch(p, s->in[X]);
     st->plane = oct_slot_plane_pitch(p, s->out[0]);
-    st->strip = geometry(STRIP, st->in_pitch, &w);
-    st->rest = geometry(st->pixels - (st->strips - 1) * STRIP, st->in_pitch, &w);
+    st->strip = oct_int8_product(STRIP, st->in_pitch, &w);
+    st->rest = oct_int8_product(st->pixels - (st->strips - 1) * STRIP, st->in_pitch, &w);
     OCT_TRY(oct_int8_weights_read(p, s, &w, &plain));
     status = pack(p, s, &w, plain.w, st);
     oct_free(p->ctx, plain.own);

@@ -177,3 +177,32 @@ oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_
                                : ((const float *)b->data)[o];
     return OCT_OK;
 }
+
+oct_status oct_int8_weights_pack(oct_plan *p, const oct_step *s, const oct_int8_weights *w,
+                                 oct_int8_conv *c)
+{
+    const oct_int8 *set = oct_int8_get();
+    const size_t size = oct_int8_conv_size(set, c);
+    void *memory = size ? oct_plan_alloc_aligned(p, size) : NULL;
+
+    if (!size) return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
+    if (!memory) return OCT_ERR_MEMORY;
+    oct_int8_conv_pack(set, w, memory, c);
+    return OCT_OK;
+}
+
+oct_int8_conv oct_int8_product(int64_t rows, int64_t pitch, const oct_int8_shape *w)
+{
+    return (oct_int8_conv){.batch = 1,
+                           .c_in = w->channels,
+                           .c_out = w->filters,
+                           .in_h = 1,
+                           .in_w = rows,
+                           .in_pitch = pitch,
+                           .out_h = 1,
+                           .out_w = rows,
+                           .out_pitch = w->filters,
+                           .kernel = {1, 1},
+                           .stride = {1, 1},
+                           .dilation = {1, 1}};
+}

@@ -40,4 +40,12 @@ typedef struct oct_int8_sums {
 oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
                                  oct_int8_sums *out);
 
+/* Packs weights into memory of the plan, for the convolution c of the step. */
+oct_status oct_int8_weights_pack(oct_plan *p, const oct_step *s, const oct_int8_weights *w,
+                                 oct_int8_conv *c);
+
+/* The product of a matrix of `rows` rows, `pitch` apart, with the weights: a convolution of single
+ * pixels. */
+oct_int8_conv oct_int8_product(int64_t rows, int64_t pitch, const oct_int8_shape *w);
+
 #endif

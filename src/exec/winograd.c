@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* 3x3 convolutions with stride 1 by Winograd's method, where it pays. */
 #include "base/parallel.h"
+#include "exec/conv_blocks.h"
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
@@ -61,44 +62,26 @@ static void transform_filter(const float *w, double u[36])
             u[i * 6 + k] = g[k][0] * t[i][0] + g[k][1] * t[i][1] + g[k][2] * t[i][2];
 }
 
-static oct_status pack_block(oct_plan *p, const oct_conv *c, oct_conv_block *b, int64_t width,
-                             const float *w, const float *bias)
-{
-    float *packed = oct_plan_alloc(p, (size_t)((36 * c->c_in + 1) * width), sizeof(float));
-
-    if (!packed) return OCT_ERR_MEMORY;
-    b->w = packed;
-    b->bias = packed + 36 * c->c_in * width;
-    for (int64_t o = 0; o < b->n; o++) {
-        for (int64_t i = 0; i < c->c_in; i++) {
-            double u[36];
-
-            transform_filter(w + ((b->first + o) * c->c_in + i) * 9, u);
-            for (int64_t k = 0; k < 36; k++)
-                packed[(k * c->c_in + i) * width + o] = (float)u[k];
-        }
-        if (bias) packed[36 * c->c_in * width + o] = bias[b->first + o];
-    }
-    return OCT_OK;
-}
-
-static oct_status make_blocks(oct_plan *p, state *st, const float *w, const float *bias)
+static oct_status pack(oct_plan *p, state *st, const float *w, const float *bias)
 {
     oct_conv *c = &st->c;
-    const int64_t vw = st->simd->width, n_vec = (c->c_out + vw - 1) / vw;
-    const int most = st->simd->conv->max_vec;
-    int64_t first = 0;
+    float *memory;
 
-    c->n_blocks = (int32_t)((n_vec + most - 1) / most);
-    c->blocks = oct_plan_alloc(p, (size_t)c->n_blocks, sizeof(*c->blocks));
-    if (!c->blocks) return OCT_ERR_MEMORY;
-    for (int32_t b = 0; b < c->n_blocks; b++) {
-        const int64_t vecs = n_vec * (b + 1) / c->n_blocks - n_vec * b / c->n_blocks;
+    OCT_TRY(oct_conv_cut(p, st->simd, 36 * c->c_in, c, &memory));
+    for (oct_conv_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
+        const int64_t width = b->n_vec * st->simd->width;
+        float *to = memory + (b->w - memory), *bias_to = memory + (b->bias - memory);
 
-        c->blocks[b] = (oct_conv_block){
-            .n_vec = (int)vecs, .first = first, .n = OCT_MIN(vecs * vw, c->c_out - first)};
-        OCT_TRY(pack_block(p, c, &c->blocks[b], vecs * vw, w, bias));
-        first += c->blocks[b].n;
+        for (int64_t o = 0; o < b->n; o++) {
+            for (int64_t i = 0; i < c->c_in; i++) {
+                double u[36];
+
+                transform_filter(w + ((b->first + o) * c->c_in + i) * 9, u);
+                for (int64_t k = 0; k < 36; k++)
+                    to[(k * c->c_in + i) * width + o] = (float)u[k];
+            }
+            if (bias) bias_to[o] = bias[b->first + o];
+        }
     }
     return OCT_OK;
 }
@@ -126,7 +109,7 @@ static oct_status make(oct_plan *p, oct_step *s)
                        .pad = {g.pad_begin[0], g.pad_begin[1]},
                        .act = {s->fuse.act[0], s->fuse.act[1]},
                        .residual_scale = s->fuse.residual_scale};
-    OCT_TRY(make_blocks(p, st, w->data, b ? b->data : NULL));
+    OCT_TRY(pack(p, st, w->data, b ? b->data : NULL));
     st->tiles = g.batch * ((g.out[0] + 3) / 4) * ((g.out[1] + 3) / 4);
     st->c.patch_size =
         36 * OCT_WINOGRAD_TILES * (g.c_in + (int64_t)st->simd->conv->max_vec * st->simd->width);

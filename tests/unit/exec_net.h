@@ -127,4 +127,35 @@ static inline void assert_same(const char *what, const oct_tensor *a, const oct_
     }
 }
 
+/* A fresh graph in the same fixture, for tables of cases. */
+static inline void restart(fixture *f)
+{
+    oct_graph_free(f->g);
+    f->g = NULL;
+    assert_ok(f->ctx, oct_graph_new(f->ctx, "test", &f->g));
+    f->b = (oct_builder){.g = f->g};
+}
+
+static inline oct_value *picture(fixture *f, int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    return graph_input(f, "x", OCT_DTYPE_F32, 4, (const int64_t[]){n, c, h, w});
+}
+
+/* Steps of the plan for this graph with such a label; options may be NULL. */
+static inline int count_steps(fixture *f, const oct_plan_options *o, const char *op)
+{
+    oct_plan *p = NULL;
+    int n = 0;
+
+    assert_ok(f->ctx, oct_plan_new(f->g, o, &p));
+    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
+        oct_step_info info = {.struct_size = sizeof(info)};
+
+        oct_plan_step(p, i, &info);
+        n += strcmp(info.op, op) == 0;
+    }
+    oct_plan_free(p);
+    return n;
+}
+
 #endif

@@ -30,22 +30,6 @@ static oct_plan_options simulated(void)
     return o;
 }
 
-static int count_steps(fixture *f, const oct_plan_options *o, const char *op)
-{
-    oct_plan *p = NULL;
-    int n = 0;
-
-    assert_ok(f->ctx, oct_plan_new(f->g, o, &p));
-    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
-        oct_step_info info = {.struct_size = sizeof(info)};
-
-        oct_plan_step(p, i, &info);
-        n += strcmp(info.op, op) == 0;
-    }
-    oct_plan_free(p);
-    return n;
-}
-
 static void simulation_keeps_every_bit(void **state)
 {
     static const oct_dtype types[] = {OCT_DTYPE_U8, OCT_DTYPE_I8, OCT_DTYPE_U16, OCT_DTYPE_I16};

@@ -38,20 +38,6 @@ static void output(fixture *f, oct_value *v)
     assert_ok(f->ctx, oct_graph_add_output(f->g, v));
 }
 
-/* A fresh graph in the same fixture, for tables of cases. */
-static void restart(fixture *f)
-{
-    oct_graph_free(f->g);
-    f->g = NULL;
-    assert_ok(f->ctx, oct_graph_new(f->ctx, "test", &f->g));
-    f->b = (oct_builder){.g = f->g};
-}
-
-static oct_value *picture(fixture *f, int64_t n, int64_t c, int64_t h, int64_t w)
-{
-    return graph_input(f, "x", OCT_DTYPE_F32, 4, (const int64_t[]){n, c, h, w});
-}
-
 static void convolutions(void **state)
 {
     static const struct {

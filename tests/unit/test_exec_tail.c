@@ -12,19 +12,6 @@
 
 static const char *const sets[] = {"AVX512_CORE", "AVX2", "SSE41"};
 
-static void restart(fixture *f)
-{
-    oct_graph_free(f->g);
-    f->g = NULL;
-    assert_ok(f->ctx, oct_graph_new(f->ctx, "test", &f->g));
-    f->b = (oct_builder){.g = f->g};
-}
-
-static oct_value *picture(fixture *f, int64_t n, int64_t c, int64_t h, int64_t w)
-{
-    return graph_input(f, "x", OCT_DTYPE_F32, 4, (const int64_t[]){n, c, h, w});
-}
-
 static oct_value *reshape(fixture *f, oct_value *x, int rank, const int64_t *dims)
 {
     return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, rank));
@@ -70,23 +57,6 @@ static void check(fixture *f, const char *what)
     }
     for (int32_t k = 0; k < f->g->n_outputs; k++)
         oct_tensor_unref(want[k]);
-}
-
-/* Steps of the plan for this graph with such a label. */
-static int steps_labelled(fixture *f, const char *label)
-{
-    oct_plan *p = NULL;
-    int n = 0;
-
-    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
-    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
-        oct_step_info info = {.struct_size = sizeof(info)};
-
-        oct_plan_step(p, i, &info);
-        n += strcmp(info.op, label) == 0;
-    }
-    oct_plan_free(p);
-    return n;
 }
 
 static int kernels_named(fixture *f, const char *kernel)
@@ -181,7 +151,7 @@ static void means_of_distributions(void **state)
         oct_rng_init(&rng, (uint64_t)i);
         x = conv(f, &rng, picture(f, 2, 5, 11, 13), &(conv_case){5, 4 * bins, 1, 1, 1, 0, 1});
         output(f, expectation(f, &rng, x, bins, (i & 2) != 0));
-        assert_int_equal(steps_labelled(f, "Softmax+Conv"), 1);
+        assert_int_equal(count_steps(f, NULL, "Softmax+Conv"), 1);
         check(f, "distribution");
     }
 }
@@ -198,7 +168,7 @@ static void distributions_that_are_read_stay(void **state)
     x = expectation(f, &rng, x, 16, false);
     output(f, x);
     output(f, x->producer->in[0]);
-    assert_int_equal(steps_labelled(f, "Softmax+Conv"), 0);
+    assert_int_equal(count_steps(f, NULL, "Softmax+Conv"), 0);
     check(f, "distribution and softmax");
 }
 
@@ -242,9 +212,9 @@ static void joined_channels_are_cut_apart(void **state)
             score[i] = conv(f, &rng, x, &(conv_case){5, 21, 3, 1 + i, 1, 1, 1});
         }
         tail(f, box, score);
-        assert_int_equal(steps_labelled(f, "Split"), 0);
-        assert_int_equal(steps_labelled(f, "Sigmoid"), 0);
-        assert_int_equal(steps_labelled(f, "Conv+Sigmoid"), 2);
+        assert_int_equal(count_steps(f, NULL, "Split"), 0);
+        assert_int_equal(count_steps(f, NULL, "Sigmoid"), 0);
+        assert_int_equal(count_steps(f, NULL, "Conv+Sigmoid"), 2);
         check(f, "tail");
     }
 }

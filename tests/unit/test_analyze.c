@@ -349,7 +349,7 @@ static void other_networks_are_refused(void **state)
 
 static void broken_scales_are_refused(void **state)
 {
-    static const float bad[] = {NAN, INFINITY, 0, -1};
+    static const float bad[] = {NAN, INFINITY, 0};
     files *t = *state;
     oct_dataset *d = make_data(t);
     oct_quantized *q;
@@ -366,11 +366,9 @@ static void broken_scales_are_refused(void **state)
         }
         assert_non_null(n);
         *(float *)oct_tensor_mutable(n->in[1]->data) = bad[i];
-        if (oct_analyze(t->f->g, g, d, NULL, &a)) {
-            assert_non_null(strstr(oct_ctx_error(t->ctx), n->name));
-            assert_null(a);
-        }
-        oct_analysis_free(a);
+        assert_true(oct_analyze(t->f->g, g, d, NULL, &a) != OCT_OK);
+        assert_non_null(strstr(oct_ctx_error(t->ctx), n->name));
+        assert_null(a);
         oct_graph_free(g);
     }
     oct_quantized_free(q);

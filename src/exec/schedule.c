@@ -221,7 +221,7 @@ oct_status oct_plan_schedule(oct_plan *p)
     orderer o = {.p = p};
     oct_status st = OCT_ERR_MEMORY;
 
-    if (p->options.plain || p->options.keep_all || p->is_apart) return OCT_OK;
+    if (p->n_steps < 2 || p->options.plain || p->options.keep_all || p->is_apart) return OCT_OK;
     c.slots = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*c.slots));
     c.steps = oct_calloc(p->ctx, n, sizeof(*c.steps));
     o.maker = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*o.maker));

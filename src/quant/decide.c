@@ -47,7 +47,7 @@ static const oct_node *anchor_of(const oct_qmap *m, int32_t point)
 
 oct_status oct_decide_watch(const oct_qmap *m, const oct_target *t, oct_calibration *c)
 {
-    if (!(t->flags & OCT_TARGET_MAY_PREACT)) return OCT_OK;
+    if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next)
         if (oct_decide_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
     return OCT_OK;
@@ -100,12 +100,24 @@ static oct_status leave_result(oct_qmap *m, const oct_node *n)
     return OCT_OK;
 }
 
+static oct_status judge_input(oct_qmap *m, const oct_node *n, const oct_calibration *c,
+                              oct_arena *a)
+{
+    double harm = 0;
+
+    OCT_TRY(oct_decide_input_harm(m, n, 0, c, a, &harm));
+    if (harm > oct_decide_limit(n))
+        return keep_float(
+            m, n, "kept in float: one scale in front of them is too coarse for some channels");
+    return OCT_OK;
+}
+
 static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
 {
     const double limit = oct_decide_limit(n);
     const oct_behind f = oct_behind_of(n->out[0]);
     const int32_t behind = m->of_value[n->out[0]->id];
-    double before = 0, after = 0;
+    double after = 0;
 
     if (is_slow(n))
         return keep_float(m, n, "kept in float: so few channels are slower in integers");
@@ -120,11 +132,7 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
                              "kept in float: one scale in front of %s is too coarse for "
                              "some channels",
                              f.name));
-    OCT_TRY(oct_decide_input_harm(m, n, 0, c, a, &before));
-    if (before > limit)
-        return keep_float(
-            m, n, "kept in float: one scale in front of them is too coarse for some channels");
-    return OCT_OK;
+    return judge_input(m, n, c, a);
 }
 
 /* --- what is faster in float --- */
@@ -200,20 +208,21 @@ static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
 
 oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c)
 {
+    const bool may_preact = (t->flags & OCT_TARGET_MAY_PREACT) != 0;
     oct_arena *a;
     oct_status st = OCT_OK;
 
-    if (!(t->flags & OCT_TARGET_MAY_PREACT)) return OCT_OK;
+    if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
     if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
     for (const oct_node *n = m->g->first; n && !st; n = n->next) {
         if (!oct_decide_is_integer(m, n)) continue;
-        st = judge(m, n, c, a);
+        st = may_preact ? judge(m, n, c, a) : judge_input(m, n, c, a);
         oct_arena_reset(a);
     }
-    if (!st) st = save_time(m, t, a);
+    if (!st && may_preact) st = save_time(m, t, a);
     oct_arena_reset(a);
     if (!st) st = drop_unread(m, t, a);
-    if (!st) st = oct_decide_share(m, t, c, a);
+    if (!st && may_preact) st = oct_decide_share(m, t, c, a);
     oct_arena_free(a);
     return st;
 }

@@ -154,7 +154,7 @@ static const oct_target table[] = {
         .bias = OCT_BIAS_FLOAT,
         .concat = OCT_CONCAT_SHARE,
         .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_DEPTHWISE_ALONE |
-                 OCT_TARGET_FUSES_ACTIVATION,
+                 OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_MAY_STAY_FLOAT,
         .ops = openvino_ops,
         .act_ranges = "mse",
         .channel_ranges = "minmax",
@@ -170,7 +170,8 @@ static const oct_target table[] = {
         .bias_spec = I32_BIAS,
         .bias = OCT_BIAS_FLOAT,
         .concat = OCT_CONCAT_SHARE,
-        .flags = OCT_TARGET_INPUTS_ONLY | OCT_TARGET_SKIP_BRANCH | OCT_TARGET_FUSES_ACTIVATION,
+        .flags = OCT_TARGET_INPUTS_ONLY | OCT_TARGET_SKIP_BRANCH | OCT_TARGET_FUSES_ACTIVATION |
+                 OCT_TARGET_MAY_STAY_FLOAT,
         .ops = tensorrt_ops,
         .act_ranges = "mse",
         .channel_ranges = "minmax",

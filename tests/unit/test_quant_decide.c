@@ -185,6 +185,24 @@ static void coarse_inputs_keep_depthwise_layers_float(void **state)
     close_net(&n);
 }
 
+/* The same for runtimes that want no point behind a layer: only what comes in counts. */
+static void coarse_inputs_count_where_results_do_not(void **state)
+{
+    const float coarse = 1.0f;
+    const int32_t zero = 0;
+    net n;
+
+    build(&n, *state, "tensorrt");
+    see(&n, 0.25, 0.02f);
+    assert_ok(n.p.f->ctx, oct_qpoint_set(n.p.m, n.p.m->of_value[n.s->id], &coarse, &zero, 1));
+    decide(&n);
+    assert_null(reason(&n.p, n.a));
+    assert_non_null(strstr(reason(&n.p, n.b), "too coarse"));
+    assert_null(reason(&n.p, n.last));
+    assert_true(is_off(&n, n.s) && is_active(&n.p, n.t));
+    close_net(&n);
+}
+
 /* Pictures of three channels are faster in float. */
 static void the_first_layer_of_a_picture_is_float(void **state)
 {
@@ -256,6 +274,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(dead_channels_do_not_count, setup, teardown),
         cmocka_unit_test_setup_teardown(coarse_inputs_keep_depthwise_layers_float, setup, teardown),
+        cmocka_unit_test_setup_teardown(coarse_inputs_count_where_results_do_not, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_layer_of_a_picture_is_float, setup, teardown),
         cmocka_unit_test_setup_teardown(other_targets_are_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(ranges_are_chosen_for_what_follows, setup, teardown),

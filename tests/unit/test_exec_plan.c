@@ -28,7 +28,7 @@ static void gate_free(void *user, void *p)
     free(p);
 }
 
-static oct_value *picture(fixture *f, const char *name)
+static oct_value *named_picture(fixture *f, const char *name)
 {
     return graph_input(f, name, OCT_DTYPE_F32, 4, (const int64_t[]){1, 3, 32, 32});
 }
@@ -41,7 +41,7 @@ static void build_net(fixture *f)
     oct_node *n;
 
     oct_rng_init(&rng, 42);
-    x = conv(f, &rng, picture(f, "x"), &(conv_case){3, 16, 3, 2, 1, 1, 1});
+    x = conv(f, &rng, named_picture(f, "x"), &(conv_case){3, 16, 3, 2, 1, 1, 1});
     x = emit(f, &oct_op_swish, x, NULL);
     y = conv(f, &rng, x, &(conv_case){16, 16, 3, 2, 1, 1, 16});
     y = emit(f, &oct_op_relu, conv(f, &rng, y, &(conv_case){16, 24, 1, 1, 1, 0, 1}), NULL);
@@ -258,8 +258,8 @@ static void shapes_known_only_at_run_time(void **state)
     oct_value *x, *y;
 
     oct_rng_init(&rng, 1);
-    x = emit(f, &oct_op_relu, conv(f, &rng, picture(f, "x"), &(conv_case){3, 4, 3, 2, 1, 1, 1}),
-             NULL);
+    x = emit(f, &oct_op_relu,
+             conv(f, &rng, named_picture(f, "x"), &(conv_case){3, 4, 3, 2, 1, 1, 1}), NULL);
     y = emit(f, &oct_op_non_zero, x, NULL);
     y = emit(f, &oct_op_add, y, oct_ints(&f->b, (const int64_t[]){1}, 1));
     assert_ok(f->ctx, oct_graph_add_output(f->g, y));

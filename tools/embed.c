@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     FILE *out = argc > 3 ? fopen(argv[1], "wb") : NULL;
 
     if (!out) die("usage: embed OUT.c NAME FILE... [-- NAME FILE...]...");
-    (void)fprintf(out, "/* Made by src/report/embed.c. */\n#include \"report/templates.h\"\n");
+    (void)fprintf(out, "/* Made by tools/embed.c. */\n#include \"report/templates.h\"\n");
     for (int i = 2; i < argc; i++) {
         const char *name = argv[i];
         text t = {0};

@@ -207,6 +207,15 @@ void must_contain(const char *text, const char *part)
     if (!strstr(text, part)) fail_msg("\"%s\" is not in:\n%.4000s", part, text);
 }
 
+void must_refuse(place *p, const char *words, int status, const char *error)
+{
+    const int got = octet(p, words);
+
+    if (got != status || p->last.out[0] || !strstr(p->last.err, error))
+        fail_msg("octet %s: status %d, printed \"%s\", said \"%s\", not \"%s\"", words, got,
+                 p->last.out, p->last.err, error);
+}
+
 /* --- models --- */
 
 static oct_value *constant(fixture *f, const char *name, int32_t rank, const int64_t *dims, float v)

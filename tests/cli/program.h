@@ -46,6 +46,9 @@ int count_files(place *p); /* in the folder, without . and .. */
 /* Fails the test and shows what was printed. */
 void must_contain(const char *text, const char *part);
 
+/* octet with these words must end with this status, print nothing, and say this of it. */
+void must_refuse(place *p, const char *words, int status, const char *error);
+
 /* --- models --- */
 
 /* net.onnx: x [1,3,8,8] -> Conv "/body/conv/Conv" -> BatchNormalization -> Relu -> y; Identity -> z

@@ -141,8 +141,42 @@ static inline oct_value *picture(fixture *f, int64_t n, int64_t c, int64_t h, in
     return graph_input(f, "x", OCT_DTYPE_F32, 4, (const int64_t[]){n, c, h, w});
 }
 
-/* Steps of the plan for this graph with such a label; options may be NULL. */
-static inline int count_steps(fixture *f, const oct_plan_options *o, const char *op)
+static inline oct_value *reshape(fixture *f, oct_value *x, int64_t rank, const int64_t *dims)
+{
+    return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, rank));
+}
+
+static inline oct_value *transpose(fixture *f, oct_value *x, int64_t rank, const int64_t *perm)
+{
+    oct_node *n = node(f, &oct_op_transpose, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(n, "perm", perm, rank));
+    return infer(f, n);
+}
+
+/* Channels of two halves in turns, as ShuffleNet mixes them. */
+static inline oct_value *shuffle(fixture *f, oct_value *x)
+{
+    const int64_t *d = x->type.dim;
+
+    x = reshape(f, x, 5, (int64_t[]){d[0], 2, d[1] / 2, d[2], d[3]});
+    x = transpose(f, x, 5, (int64_t[]){0, 2, 1, 3, 4});
+    return reshape(f, x, 4, (int64_t[]){d[0], d[1], d[2], d[3]});
+}
+
+static inline oct_value *max_pool(fixture *f, oct_value *x)
+{
+    oct_node *n = node(f, &oct_op_max_pool, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){3, 3}, 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){1, 1, 1, 1}, 4));
+    return infer(f, n);
+}
+
+/* Steps of the plan for this graph whose label is `op`, and whose kernel's name begins so; NULL:
+ * any. Options may be NULL. */
+static inline int count_plan(fixture *f, const oct_plan_options *o, const char *op,
+                             const char *kernel)
 {
     oct_plan *p = NULL;
     int n = 0;
@@ -152,10 +186,21 @@ static inline int count_steps(fixture *f, const oct_plan_options *o, const char 
         oct_step_info info = {.struct_size = sizeof(info)};
 
         oct_plan_step(p, i, &info);
-        n += strcmp(info.op, op) == 0;
+        n += (!op || strcmp(info.op, op) == 0) &&
+             (!kernel || strncmp(info.kernel, kernel, strlen(kernel)) == 0);
     }
     oct_plan_free(p);
     return n;
+}
+
+static inline int count_steps(fixture *f, const oct_plan_options *o, const char *op)
+{
+    return count_plan(f, o, op, NULL);
+}
+
+static inline int count_kernels(fixture *f, const oct_plan_options *o, const char *kernel)
+{
+    return count_plan(f, o, NULL, kernel);
 }
 
 #endif

@@ -131,23 +131,6 @@ static void bad_scales_are_named(void **state)
 
 /* --- in integers --- */
 
-/* How many steps are done by kernels whose name begins so. */
-static int count_kernels(fixture *f, const oct_plan_options *o, const char *kernel)
-{
-    oct_plan *p = NULL;
-    int n = 0;
-
-    assert_ok(f->ctx, oct_plan_new(f->g, o, &p));
-    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
-        oct_step_info info = {.struct_size = sizeof(info)};
-
-        oct_plan_step(p, i, &info);
-        n += strncmp(info.kernel, kernel, strlen(kernel)) == 0;
-    }
-    oct_plan_free(p);
-    return n;
-}
-
 /* The integer plan's outputs against plain evaluation and simulation, in steps of `step`. */
 static void assert_codes(fixture *f, float step)
 {
@@ -311,31 +294,6 @@ static void scales_that_do_not_fold(void **state)
     x = qdq(f, x, OCT_DTYPE_U8, scale, zero, C, 1);
     output(f, qdq_u8(f, qconv(f, x, &dense), 0.04f));
     assert_integer(f, "int8 conv", 0, 0.04f);
-}
-
-static oct_value *reshape(fixture *f, oct_value *x, const int64_t *dims, int64_t n)
-{
-    return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, n));
-}
-
-static oct_value *shuffle(fixture *f, oct_value *x)
-{
-    const int64_t *d = x->type.dim;
-    oct_node *t;
-
-    t = node(f, &oct_op_transpose, reshape(f, x, (int64_t[]){d[0], 2, d[1] / 2, d[2], d[3]}, 5),
-             NULL, NULL);
-    assert_ok(f->ctx, oct_node_set_ints(t, "perm", (int64_t[]){0, 2, 1, 3, 4}, 5));
-    return reshape(f, infer(f, t), (int64_t[]){d[0], d[1], d[2], d[3]}, 4);
-}
-
-static oct_value *max_pool(fixture *f, oct_value *x)
-{
-    oct_node *n = node(f, &oct_op_max_pool, x, NULL, NULL);
-
-    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){3, 3}, 2));
-    assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){1, 1, 1, 1}, 4));
-    return infer(f, n);
 }
 
 /* Each channel's scale goes with it through everything that moves data; nothing is copied. */

@@ -190,19 +190,6 @@ static void concat_that_must_copy(void **state)
     }
 }
 
-static oct_value *reshape(fixture *f, oct_value *x, int64_t rank, const int64_t *dims)
-{
-    return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, rank));
-}
-
-static oct_value *transpose(fixture *f, oct_value *x, int64_t rank, const int64_t *perm)
-{
-    oct_node *n = node(f, &oct_op_transpose, x, NULL, NULL);
-
-    assert_ok(f->ctx, oct_node_set_ints(n, "perm", perm, rank));
-    return infer(f, n);
-}
-
 static void shuffles_and_views(void **state)
 {
     fixture *f = *state;

@@ -7,30 +7,6 @@
 
 enum { C = 8 };
 
-static oct_value *reshape(fixture *f, oct_value *x, const int64_t *dims, int64_t n)
-{
-    return emit(f, &oct_op_reshape, x, oct_ints(&f->b, dims, n));
-}
-
-static oct_value *shuffle(fixture *f, oct_value *x)
-{
-    const int64_t *d = x->type.dim;
-    oct_value *split = reshape(f, x, (int64_t[]){d[0], 2, d[1] / 2, d[2], d[3]}, 5);
-    oct_node *t = node(f, &oct_op_transpose, split, NULL, NULL);
-
-    assert_ok(f->ctx, oct_node_set_ints(t, "perm", (int64_t[]){0, 2, 1, 3, 4}, 5));
-    return reshape(f, infer(f, t), (int64_t[]){d[0], d[1], d[2], d[3]}, 4);
-}
-
-static oct_value *max_pool(fixture *f, oct_value *x)
-{
-    oct_node *n = node(f, &oct_op_max_pool, x, NULL, NULL);
-
-    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){3, 3}, 2));
-    assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){1, 1, 1, 1}, 4));
-    return infer(f, n);
-}
-
 static oct_value *upsample(fixture *f, oct_value *x)
 {
     const int64_t *d = x->type.dim;

@@ -167,16 +167,22 @@ static void dead_channels_do_not_count(void **state)
 }
 
 /* The input of b is too coarse for what b computes, though what follows b is not. */
-static void coarse_inputs_keep_depthwise_layers_float(void **state)
+static void decide_with_coarse_input(net *n, fixture *f, const char *target)
 {
     const float coarse = 1.0f;
     const int32_t zero = 128;
+
+    build(n, f, target);
+    see(n, 0.25, 0.02f);
+    assert_ok(f->ctx, oct_qpoint_set(n->p.m, n->p.m->of_value[n->s->id], &coarse, &zero, 1));
+    decide(n);
+}
+
+static void coarse_inputs_keep_depthwise_layers_float(void **state)
+{
     net n;
 
-    build(&n, *state, "ort");
-    see(&n, 0.25, 0.02f);
-    assert_ok(n.p.f->ctx, oct_qpoint_set(n.p.m, n.p.m->of_value[n.s->id], &coarse, &zero, 1));
-    decide(&n);
+    decide_with_coarse_input(&n, *state, "ort");
     assert_null(reason(&n.p, n.a));
     assert_non_null(reason(&n.p, n.b));
     assert_true(is_off(&n, n.b));
@@ -188,14 +194,9 @@ static void coarse_inputs_keep_depthwise_layers_float(void **state)
 /* The same for runtimes that want no point behind a layer: only what comes in counts. */
 static void coarse_inputs_count_where_results_do_not(void **state)
 {
-    const float coarse = 1.0f;
-    const int32_t zero = 0;
     net n;
 
-    build(&n, *state, "tensorrt");
-    see(&n, 0.25, 0.02f);
-    assert_ok(n.p.f->ctx, oct_qpoint_set(n.p.m, n.p.m->of_value[n.s->id], &coarse, &zero, 1));
-    decide(&n);
+    decide_with_coarse_input(&n, *state, "tensorrt");
     assert_null(reason(&n.p, n.a));
     assert_non_null(strstr(reason(&n.p, n.b), "too coarse"));
     assert_null(reason(&n.p, n.last));

@@ -27,11 +27,6 @@ static bool in_tail(const found *t, const oct_value *v)
     return t->is_tail[v->producer->id];
 }
 
-static oct_value *reshape(placed *p, oct_value *x, int64_t n, const int64_t *dims)
-{
-    return emit(p->f, &oct_op_reshape, x, oct_ints(&p->f->b, dims, n));
-}
-
 static oct_value *softmax(placed *p, oct_value *x, int64_t axis)
 {
     oct_node *s = node(p->f, &oct_op_softmax, x, NULL, NULL);
@@ -52,11 +47,11 @@ static void a_projection_behind_softmax_is_tail(void **state)
     x = image(&p, 3);
     a = layer(&p, "a", x, 8);
     head = layer(&p, "head", silu(&p, a), 4);
-    r = reshape(&p, head, 4, (int64_t[]){1, 4, 1, 64});
+    r = reshape(p.f, head, 4, (int64_t[]){1, 4, 1, 64});
     name_node(r, "decode");
     s = softmax(&p, r, 1);
     box = conv(p.f, &p.rng, s, &project);
-    score = emit(p.f, &oct_op_sigmoid, reshape(&p, head, 4, (int64_t[]){1, 4, 1, 64}), NULL);
+    score = emit(p.f, &oct_op_sigmoid, reshape(p.f, head, 4, (int64_t[]){1, 4, 1, 64}), NULL);
     y = join(&p, box, score, 1);
     output(&p, y);
     find_tail(&p, "auto", &t);
@@ -108,11 +103,11 @@ static void a_choice_ends_what_feeds_it(void **state)
     x = image(&p, 3);
     a = layer(&p, "a", x, 4);
     score = emit(p.f, &oct_op_sigmoid, a, NULL);
-    flat = reshape(&p, score, 2, (int64_t[]){1, 256});
+    flat = reshape(p.f, score, 2, (int64_t[]){1, 256});
     k = oct_ints(&p.f->b, (int64_t[]){64}, 1);
     top = oct_emit_node(&p.f->b, &oct_op_top_k, (oct_value *[]){flat, k}, 2, 2);
     assert_ok(p.f->ctx, oct_node_infer(top));
-    best = reshape(&p, top->out[0], 4, (int64_t[]){1, 1, 8, 8});
+    best = reshape(p.f, top->out[0], 4, (int64_t[]){1, 1, 8, 8});
     output(&p, layer(&p, "second", best, 2));
     find_tail(&p, "auto", &t);
     assert_false(in_tail(&t, a));

@@ -115,6 +115,24 @@ static void a_team_runs_every_loop(void **state)
     }
 }
 
+/* More threads than a loop is cut into parts. */
+static void loop_of_many(void *arg)
+{
+    oct_parallel_for(20, N, 7, mark, arg);
+    oct_parallel_for(20, N, N / 18, mark, arg);
+}
+
+static void many_threads_share_parts(void **state)
+{
+    static seen s;
+
+    (void)state;
+    memset(&s, 0, sizeof(s));
+    oct_parallel_team(20, loop_of_many, &s);
+    for (int64_t i = 0; i < N; i++)
+        assert_int_equal(atomic_load(&s.at[i]), 2);
+}
+
 static void threads_can_be_set(void **state)
 {
     (void)state;
@@ -130,6 +148,7 @@ int main(void)
         cmocka_unit_test(nothing_to_do),
         cmocka_unit_test(nested_loops_finish),
         cmocka_unit_test(a_team_runs_every_loop),
+        cmocka_unit_test(many_threads_share_parts),
         cmocka_unit_test(threads_can_be_set),
     };
 

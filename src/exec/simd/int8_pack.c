@@ -13,6 +13,7 @@
 #define GROUP_BYTES  393216  /* weights that should stay in the second-level cache */
 #define CHUNK_MACS   1200000 /* work that pays for handing it to a thread */
 #define SEGMENT      240     /* pixels of a picture that needs no rows (1x1) */
+#define SCRATCH_STEP 393216  /* from thread to thread, if that is enough */
 
 static size_t align_up(size_t n)
 {
@@ -393,6 +394,8 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
     c->base = base;
     c->sum = sum;
     c->pad_pixel = pad;
+    /* the same for most layers: what a thread finds there is in its own cache, not in another's */
+    c->scratch_size = OCT_MAX(c->scratch_size, SCRATCH_STEP);
     share_out(set, c);
 }
 

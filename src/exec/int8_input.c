@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A picture that comes in as planes of floats becomes pixels of codes, in one go. */
-#include <string.h>
-
 #include "base/parallel.h"
 #include "exec/int8.h"
 
 #define MAX_CHANNELS 4
-#define CHUNK        512 /* pixels whose codes stay in the first-level cache */
+#define CHUNK        8192 /* pixels that pay for handing them to a thread */
 
 typedef struct state {
     const oct_int8 *set;
@@ -52,43 +50,17 @@ typedef struct job {
     uint8_t *y;
 } job;
 
-static void interleave(uint8_t (*plane)[CHUNK], int64_t channels, int64_t n, uint8_t *y,
-                       int64_t pitch)
-{
-    if (channels == 3 && pitch == 3) {
-        for (int64_t i = 0; i + 1 < n; i++) { /* a fourth byte is overwritten by the next pixel */
-            const uint8_t four[4] = {plane[0][i], plane[1][i], plane[2][i], 0};
-
-            memcpy(y + 3 * i, four, 4);
-        }
-        for (int c = 0; c < 3; c++)
-            y[3 * (n - 1) + c] = plane[c][n - 1];
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t c = 0; c < channels; c++)
-            y[i * pitch + c] = plane[c][i];
-}
-
 static void chunks(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const state *st = j->st;
-    uint8_t plane[MAX_CHANNELS][CHUNK];
 
     for (int64_t u = begin; u < end; u++) {
         const int64_t image = u / st->chunks, at = u % st->chunks * CHUNK;
-        const int64_t n = OCT_MIN(CHUNK, st->pixels - at);
-        const oct_int8_rows r = {.rows = 1, .n = n, .a_pitch = n, .y_pitch = n};
 
-        for (int64_t c = 0; c < st->channels; c++) {
-            const int64_t k = st->codes.n > 1 ? c : 0;
-            const oct_int8_codes codes = {1, st->codes.scale + k, st->codes.zero + k};
-
-            st->set->quantize(&codes, &r, j->x + (image * st->channels + c) * st->pixels + at,
-                              plane[c]);
-        }
-        interleave(plane, st->channels, n, j->y + (image * st->pixels + at) * st->pitch, st->pitch);
+        st->set->quantize_planes(&st->codes, j->x + image * st->channels * st->pixels + at,
+                                 st->pixels, st->channels, OCT_MIN(CHUNK, st->pixels - at),
+                                 j->y + (image * st->pixels + at) * st->pitch, st->pitch);
     }
 }
 
@@ -97,7 +69,7 @@ static oct_status run(const oct_bound *b)
     const state *st = b->step->state;
     job j = {st, b->in[0], b->out[0]};
 
-    oct_parallel_for(b->n_threads, st->images * st->chunks, 16, chunks, &j);
+    oct_parallel_for(b->n_threads, st->images * st->chunks, 1, chunks, &j);
     return OCT_OK;
 }
 

@@ -517,6 +517,13 @@ static void planes(void **state)
         uint8_t *codes = random_codes(&rng, (int64_t)size), *y[2];
         float *z[2];
 
+        for (int64_t k = 0; k < c; k++) { /* what no picture should have */
+            x[k * n] = INFINITY;
+            x[k * n + 1] = -INFINITY;
+            x[k * n + 2] = NAN;
+            x[k * n + 3] = 3e38f;
+            x[k * n + 4] = -3e38f;
+        }
         for (int i = 0; (set = oct_int8_at(i)); i++) {
             for (int k = 0; k < 2; k++) {
                 y[k] = calloc(size, 1);

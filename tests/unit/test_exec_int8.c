@@ -68,6 +68,7 @@ static const shape dense_shapes[] = {
     {4, 8, 3, 3, 1, 3, 4, 1, 5, 6, 0},     {16, 32, 3, 3, 2, 1, 1, 1, 40, 120, 0},
     {80, 80, 3, 3, 1, 1, 1, 1, 16, 24, 0}, {67, 50, 3, 3, 1, 1, 0, 2, 13, 14, 3},
     {64, 32, 3, 3, 1, 1, 2, 1, 22, 21, 0}, {320, 33, 3, 3, 1, 1, 1, 1, 8, 8, 0},
+    {40, 64, 3, 3, 1, 1, 1, 1, 14, 20, 0}, {32, 128, 3, 3, 1, 1, 1, 1, 12, 12, 0},
 };
 
 static const shape depthwise_shapes[] = {
@@ -192,7 +193,7 @@ static void check_sums(const shape *s, bool depthwise, bool extreme, uint64_t se
     case_init(&k, s, depthwise, &rng, extreme);
     for (int i = 0; (set = oct_int8_at(i)); i++) {
         const oct_int8_finish_spec spec = {.c = s->c_out, .out = OCT_INT8_S32};
-        int32_t *y = run_conv(set, &k, &spec, NULL, 1 + i % 2);
+        int32_t *y = run_conv(set, &k, &spec, NULL, 1 + (i + (int)seed) % 2);
         int64_t at = 0;
 
         for (int64_t n = 0; n < k.c.batch; n++)

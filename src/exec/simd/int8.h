@@ -233,9 +233,9 @@ struct oct_int8 {
                   int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1);
     void (*depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                       int64_t y);
-    /* Tiles [first, first + n) of one picture; NULL: there is no such loop. */
+    /* Tiles [first, first + n) of one picture, blocks [b0, b1); NULL: there is no such loop. */
     void (*winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
-                     int64_t first, int64_t n);
+                     int64_t first, int64_t n, int32_t b0, int32_t b1);
 
     /* Finishes (and overwrites) rows x n sums of channels [first, first + n); sum_pitch is whole
        vectors; y and r are those of `first`. */

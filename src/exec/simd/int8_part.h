@@ -14,7 +14,7 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const
                          int64_t y);
 
 void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
-                        int64_t first, int64_t n);
+                        int64_t first, int64_t n, int32_t b0, int32_t b1);
 
 void INT8_SYM(quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
                                int64_t pixels, uint8_t *y, int64_t pitch);

@@ -16,6 +16,7 @@ typedef struct conv_job {
     const oct_int8_io *io;
     size_t y_size, r_size; /* of an element */
     int64_t n_parts;       /* of a picture's tiles, or of a row */
+    int64_t n_groups;      /* of blocks, where they are tiles */
 } conv_job;
 
 /* The picture's own addresses, and this thread's scratch memory. */
@@ -59,9 +60,12 @@ static void conv_tiles(void *arg, int64_t begin, int64_t end)
 
     for (int64_t u = begin; u < end; u++) {
         const int64_t k = u % j->n_parts, first = n * k / j->n_parts;
-        const oct_int8_io io = picture(j, u / j->n_parts);
+        const int64_t g = u / j->n_parts % j->n_groups, blocks = j->c->n_blocks;
+        const oct_int8_io io = picture(j, u / j->n_parts / j->n_groups);
 
-        j->c->set->winograd(j->c, j->f, &io, first, n * (k + 1) / j->n_parts - first);
+        j->c->set->winograd(j->c, j->f, &io, first, n * (k + 1) / j->n_parts - first,
+                            (int32_t)(blocks * g / j->n_groups),
+                            (int32_t)(blocks * (g + 1) / j->n_groups));
     }
 }
 
@@ -73,14 +77,30 @@ static int64_t even_parts(int64_t n, int64_t most, int n_threads)
     return OCT_MIN(n, (n + round - 1) / round * threads);
 }
 
+/*
+ * Few tiles need all weights, and those are many: then each thread makes as many channels of all
+ * tiles and fetches its weights alone, though all make points of the same codes.
+ */
+static int64_t tile_groups(const oct_int8_conv *c, int n_threads)
+{
+    const int64_t n_vec = (c->c_out + c->set->width - 1) / c->set->width;
+    const bool few = c->batch * c->tiles[0] * c->tiles[1] <= 2 * OCT_INT8_MAX_TILES;
+    const bool even = n_vec % c->n_blocks == 0 && c->n_blocks % OCT_MAX(n_threads, 1) == 0;
+
+    return few && even ? OCT_MAX(n_threads, 1) : 1;
+}
+
 void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                        int n_threads)
 {
-    conv_job j = {c, f, io, f->out == OCT_INT8_U8 ? 1 : 4, f->residual == OCT_INT8_U8 ? 1 : 4, 0};
+    conv_job j = {c, f, io, f->out == OCT_INT8_U8 ? 1 : 4, f->residual == OCT_INT8_U8 ? 1 : 4,
+                  0, 1};
 
     if (c->winograd) {
-        j.n_parts = even_parts(c->tiles[0] * c->tiles[1], OCT_INT8_MAX_TILES, n_threads);
-        oct_parallel_for(n_threads, c->batch * j.n_parts, 1, conv_tiles, &j);
+        j.n_groups = tile_groups(c, n_threads);
+        j.n_parts = even_parts(c->tiles[0] * c->tiles[1], OCT_INT8_MAX_TILES,
+                               j.n_groups > 1 ? 1 : n_threads);
+        oct_parallel_for(n_threads, c->batch * j.n_groups * j.n_parts, 1, conv_tiles, &j);
         return;
     }
     j.n_parts = c->segment < c->out_w ? even_parts(c->out_w, c->segment, n_threads) : 1;

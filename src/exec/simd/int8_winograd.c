@@ -357,7 +357,7 @@ static bool write_whole_tiles(const work *w, const oct_int8_block *b, int64_t fi
 #endif
 
 void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
-                        int64_t first, int64_t n)
+                        int64_t first, int64_t n, int32_t b0, int32_t b1)
 {
     const int64_t row = oct_int8_winograd_row(c->set, c) / 2;
     const work w = {.c = c,
@@ -378,7 +378,7 @@ void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const 
 
         read_tile(&w, at.y, at.x, w.v + t * row);
     }
-    for (int32_t k = 0; k < c->n_blocks; k++) {
+    for (int32_t k = b0; k < b1; k++) {
         const oct_int8_block *b = &c->blocks[k];
 
         multiply(&w, b, n);

@@ -70,7 +70,8 @@ typedef struct oct_int8_finish {
     const float *slope; /* of the sum in the inner function: power of 2, line of HardSwish */
     const float *limit; /* of the sum, beyond which the exponent does not matter */
     const float *r_scale, *r_zero; /* F32: residual_scale, 0 */
-    const float *inv, *low, *high; /* 1 / y.scale; limits of the result above its zero point */
+    const float *inv;              /* 1 / y.scale; 1 / scale where Swish has a short form */
+    const float *low, *high;       /* limits of the result above its zero point */
     const int32_t *zero;
 } oct_int8_finish;
 

@@ -31,6 +31,8 @@ typedef struct target {
 INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], const int MR,
                        const int NV)
 {
+    const form w = {.way = way};
+
     UNROLL for (int v = 0; v < NV; v++)
     {
         const lists k = load_lists(to->f, to->first + v * VW);
@@ -42,8 +44,8 @@ INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], co
             vf x[ROWS_TOGETHER];
 
             UNROLL for (int j = 0; j < ROWS_TOGETHER; j++) x[j] =
-                value_of((form){.way = way}, &k, acc[at + j][v], splat(0));
-            store_rows(&limits, x, to->y + at * to->pitch + v * VW, to->pitch);
+                value_of(w, &k, acc[at + j][v], splat(0));
+            store_form_rows(w, &limits, x, to->y + at * to->pitch + v * VW, to->pitch);
         }
     }
 }

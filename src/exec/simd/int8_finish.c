@@ -47,7 +47,7 @@ INLINE void to_codes_vector(const form w, const oct_int8_finish *f, int64_t firs
             UNROLL for (int j = 0; j < ROWS_TOGETHER; j++) x[j] =
                 value_of(w, &k, load_vi(r->sum + (at + j) * r->sum_pitch + v),
                          more_codes(w, r, at + j, v, VW));
-            store_rows(&limits, x, y + at * r->y_pitch, r->y_pitch);
+            store_form_rows(w, &limits, x, y + at * r->y_pitch, r->y_pitch);
         }
         return;
     }

@@ -35,23 +35,33 @@ INLINE vi power_at(vi i)
 #endif
 }
 
+/* What 2^(x * slope) is multiplied by, also in its polynomial. */
+typedef struct unit {
+    vf one, linear, square;
+} unit;
+
+INLINE unit unit_of(vf one)
+{
+    return (unit){one, one * 0.693147182f, one * 0.240226507f};
+}
+
 /*
- * 1 + 2^(x * slope) to 1e-6 relative; the caller keeps |x * slope| <= MAX_POWER. The power is
- * rounded to sixteenths, which a table knows; a short polynomial makes the rest. The same
+ * one * (1 + 2^(x * slope)) to 1e-6 relative; the caller keeps |x * slope| <= MAX_POWER. The power
+ * is rounded to sixteenths, which a table knows; a short polynomial makes the rest. The same
  * operations on every set: codes may not depend on the machine.
  */
-INLINE vf one_plus_power(vf x, vf slope)
+INLINE vf one_plus_power(vf x, vf slope, const unit *u)
 {
     const vf magic = splat(786432.0f); /* 1.5 * 2^19: four bits are left */
     const vf m = fused(x, slope, magic), f = fused(x, slope, magic - m);
-    vf p = fused(splat(0.240226507f), f, splat(0.693147182f)), power;
+    vf p = fused(u->square, f, u->linear), power;
     vi i;
 
     memcpy(&i, &m, sizeof(i));
     i = power_at(i) + (vi)((vu)i << 19);
     memcpy(&power, &i, sizeof(power));
-    p = fused(p, f, splat(1.0f));
-    return fused(power, p, splat(1.0f));
+    p = fused(p, f, u->one);
+    return fused(power, p, u->one);
 }
 
 /* x between -limit and limit */
@@ -78,15 +88,16 @@ INLINE vf rational_sigmoid(vf x)
 
 INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
 {
+    const unit one = unit_of(splat(1.0f));
     vf slope, t;
 
     switch (kind) {
     case OCT_ACT_SWISH: /* the power is cut, not x: its slope may be anything */
         t = cut(x * a * MINUS_LOG2_E, splat(MAX_POWER));
-        return x / one_plus_power(t, splat(1.0f));
+        return x / one_plus_power(t, splat(1.0f), &one);
     case OCT_ACT_SIGMOID:
         slope = splat(MINUS_LOG2_E);
-        return 1.0f / one_plus_power(cut(x, splat(MAX_POWER / -MINUS_LOG2_E)), slope);
+        return 1.0f / one_plus_power(cut(x, splat(MAX_POWER / -MINUS_LOG2_E)), slope, &one);
     case OCT_ACT_RATIONAL_SIGMOID:
         return rational_sigmoid(x);
     case OCT_ACT_RATIONAL_SWISH:
@@ -100,14 +111,16 @@ INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
 typedef struct lists {
     vf scale, bias, slope, limit, r_scale, r_zero, inv, low, high, a, b;
     vi zero;
+    unit swish; /* 1 / scale */
 } lists;
 
 INLINE lists load_lists(const oct_int8_finish *f, int64_t at)
 {
-    return (lists){load(f->scale + at), load(f->bias + at),    load(f->slope + at),
-                   load(f->limit + at), load(f->r_scale + at), load(f->r_zero + at),
-                   load(f->inv + at),   load(f->low + at),     load(f->high + at),
-                   splat(f->act[0].a),  splat(f->act[0].b),    load_vi(f->zero + at)};
+    return (lists){load(f->scale + at),       load(f->bias + at),    load(f->slope + at),
+                   load(f->limit + at),       load(f->r_scale + at), load(f->r_zero + at),
+                   load(f->inv + at),         load(f->low + at),     load(f->high + at),
+                   splat(f->act[0].a),        splat(f->act[0].b),    load_vi(f->zero + at),
+                   unit_of(load(f->inv + at))};
 }
 
 /* Constants where this is used, so that each form gets its own loop. */
@@ -127,7 +140,7 @@ INLINE vf value_of(const form w, const lists *k, vi sum, vf r)
     if (w.way == OCT_INT8_DIRECT) {
         x = s * k->scale;
     } else if (w.way == OCT_INT8_SWISH) {
-        x = s * k->scale / one_plus_power(cut(s, k->limit), k->slope);
+        x = s / one_plus_power(cut(s, k->limit), k->slope, &k->swish);
     } else if (w.way == OCT_INT8_HARD_SWISH) {
         x = vmin(vmax(fused(s, k->slope, splat(0.5f)), splat(0)), splat(1.0f));
         x = s * k->scale * x;
@@ -153,6 +166,7 @@ INLINE vi code_of_value(const lists *k, vf x)
 /* Limits and zero points in the order in which four rows are packed. */
 typedef struct row_limits {
     __m512i zero, low, high; /* 16 bits; bytes */
+    __m512i middle;          /* zero points less 128, of 32 bits */
 } row_limits;
 
 INLINE row_limits pack_limits(const lists *k)
@@ -162,7 +176,8 @@ INLINE row_limits pack_limits(const lists *k)
     const __m512i l = _mm512_packs_epi32(low, low), h = _mm512_packs_epi32(high, high);
 
     return (row_limits){_mm512_packs_epi32((__m512i)k->zero, (__m512i)k->zero),
-                        _mm512_packus_epi16(l, l), _mm512_packus_epi16(h, h)};
+                        _mm512_packus_epi16(l, l), _mm512_packus_epi16(h, h),
+                        (__m512i)(k->zero - 128)};
 }
 
 /* Four rows of 16 values to codes: packing saturates, so no row is clamped by itself. */
@@ -180,6 +195,26 @@ INLINE void store_rows(const row_limits *k, const vf x[4], uint8_t *y, int64_t p
     _mm_storeu_si128((__m128i *)(void *)(y + pitch), _mm512_extracti32x4_epi32(a, 1));
     _mm_storeu_si128((__m128i *)(void *)(y + 2 * pitch), _mm512_extracti32x4_epi32(a, 2));
     _mm_storeu_si128((__m128i *)(void *)(y + 3 * pitch), _mm512_extracti32x4_epi32(a, 3));
+}
+
+/*
+ * The same of one form. Swish has no limits but those of a byte, where narrowing saturates; beside
+ * its long chains of operations four short ones are faster than one for all.
+ */
+INLINE void store_form_rows(const form w, const row_limits *k, const vf x[4], uint8_t *y,
+                            int64_t pitch)
+{
+    if (w.way != OCT_INT8_SWISH) {
+        store_rows(k, x, y, pitch);
+        return;
+    }
+    UNROLL for (int i = 0; i < 4; i++)
+    {
+        const __m512i q = _mm512_add_epi32(_mm512_cvtps_epi32((__m512)x[i]), k->middle);
+
+        _mm_storeu_si128((__m128i *)(void *)(y + i * pitch),
+                         _mm_xor_si128(_mm512_cvtsepi32_epi8(q), _mm_set1_epi8(-128)));
+    }
 }
 #endif
 

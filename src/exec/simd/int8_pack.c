@@ -94,6 +94,12 @@ static oct_int8_way way_of(const oct_int8_finish_spec *s)
     }
 }
 
+/* Swish divides by it: what is so small makes nothing of any sum. */
+static float swish_scale(float scale)
+{
+    return fabsf(scale) < 1e-30f ? 1e-30f : scale;
+}
+
 void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_finish *f)
 {
     const int64_t padded = oct_int8_padded(s->c);
@@ -120,7 +126,7 @@ void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_
         if (f->way != OCT_INT8_WHOLE) list[SCALE][i] = list[SCALE][i] / unit;
         if (!(fabsf(list[SCALE][i]) < 0.25f)) f->tame = false;
         list[BIAS][i] = s->bias ? s->bias[i] : 0.0f;
-        list[INV][i] = 1.0f / unit;
+        list[INV][i] = 1.0f / (f->way == OCT_INT8_SWISH ? swish_scale(list[SCALE][i]) : unit);
         limits(f->way == OCT_INT8_DIRECT ? &s->act[0] : &none, unit, zeros[i], &list[LOW][i],
                &list[HIGH][i]);
         if (s->residual == OCT_INT8_U8) {

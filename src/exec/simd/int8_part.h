@@ -16,6 +16,10 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const
 void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                         int64_t first, int64_t n, int32_t b0, int32_t b1);
 
+/* All points of some tiles, for its products: [OCT_INT8_POINTS][OCT_INT8_MAX_TILES][row]. */
+void INT8_SYM(points)(const oct_int8_conv *c, const oct_int8_io *io, int64_t first, int64_t n,
+                      uint16_t *to);
+
 void INT8_SYM(quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
                                int64_t pixels, uint8_t *y, int64_t pitch);
 void INT8_SYM(dequantize_planes)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch,

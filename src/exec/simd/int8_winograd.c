@@ -12,15 +12,10 @@
 #define AHEAD   4096       /* bytes of weights that are fetched early: there are many */
 #define INV_9   954437177u /* modulo 2^32 */
 
-/* Unsigned: they wrap around. */
-typedef uint16_t vh __attribute__((vector_size(BW)));
-typedef uint32_t vu __attribute__((vector_size(BW)));
-
 /* One picture of a run, and the scratch memory of this thread. */
 typedef struct work {
     const oct_int8_conv *c;
     const oct_int8_finish *f;
-    const uint8_t *x, *pad;
     const uint8_t *residual;
     uint8_t *y;
     const int32_t *base;
@@ -29,93 +24,6 @@ typedef struct work {
     uint16_t *v;            /* [POINTS][TILES][row] */
     int32_t *m;             /* [TILES][POINTS][vectors of a block] */
 } work;
-
-/* --- codes to points --- */
-
-INLINE vh load_wide(const uint8_t *p)
-{
-#if VW == 16 && defined(__AVX512BW__)
-    return (vh)_mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)p));
-#elif VW == 8 && defined(__AVX2__)
-    return (vh)_mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(const void *)p));
-#else
-    uint8_t q __attribute__((vector_size(VW * 2)));
-
-    memcpy(&q, p, sizeof(q));
-    return __builtin_convertvector(q, vh);
-#endif
-}
-
-/* The first n codes; the others are zero. */
-INLINE vh load_wide_part(const uint8_t *p, int64_t n)
-{
-#if VW == 16 && defined(__AVX512BW__)
-    return (vh)_mm512_cvtepu8_epi16(_mm256_maskz_loadu_epi8((__mmask32)((1ull << n) - 1), p));
-#else
-    uint8_t some[VW * 2] = {0};
-
-    memcpy(some, p, (size_t)n);
-    return load_wide(some);
-#endif
-}
-
-/* Six codes in a line to six points. */
-INLINE void to_points(const vh d[6], vh r[6])
-{
-    const vh a = d[4] - (d[2] << 2), b = d[3] - (d[1] << 2);
-    const vh c = d[4] - d[2], e = d[3] - d[1];
-
-    r[0] = ((d[0] - d[2]) << 2) + c;
-    r[1] = a + b;
-    r[2] = a - b;
-    r[3] = c + (e + e);
-    r[4] = c - (e + e);
-    r[5] = (d[5] - d[3]) - (e << 2);
-}
-
-/* Some channels of one tile. */
-INLINE void tile_points(const uint8_t *const at[36], int64_t channel, int64_t n, uint16_t *to,
-                        int64_t step)
-{
-    vh t[6][6];
-
-    UNROLL for (int j = 0; j < 6; j++)
-    {
-        vh d[6], r[6];
-
-        UNROLL for (int i = 0; i < 6; i++) d[i] = n == VW * 2
-                                                      ? load_wide(at[i * 6 + j] + channel)
-                                                      : load_wide_part(at[i * 6 + j] + channel, n);
-        to_points(d, r);
-        UNROLL for (int i = 0; i < 6; i++) t[i][j] = r[i];
-    }
-    UNROLL for (int i = 0; i < 6; i++)
-    {
-        vh r[6];
-
-        to_points(t[i], r);
-        UNROLL for (int j = 0; j < 6; j++) memcpy(to + (i * 6 + j) * step, &r[j], sizeof(vh));
-    }
-}
-
-/* The tile whose first result is (y, x). */
-static void read_tile(const work *w, int64_t y, int64_t x, uint16_t *to)
-{
-    const oct_int8_conv *c = w->c;
-    const uint8_t *at[36];
-    int64_t k = 0;
-
-    for (int64_t i = 0; i < 6; i++)
-        for (int64_t j = 0; j < 6; j++) {
-            const int64_t iy = y + i - c->pad[0], ix = x + j - c->pad[1];
-            const bool inside = iy >= 0 && iy < c->in_h && ix >= 0 && ix < c->in_w;
-
-            at[i * 6 + j] = inside ? w->x + (iy * c->in_w + ix) * c->in_pitch : w->pad;
-        }
-    for (; k + VW * 2 <= c->c_in; k += VW * 2)
-        tile_points(at, k, VW * 2, to + k, TILES * w->row);
-    if (k < c->c_in) tile_points(at, k, c->c_in - k, to + k, TILES * w->row);
-}
 
 /* --- products --- */
 
@@ -362,8 +270,6 @@ void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const 
     const int64_t row = oct_int8_winograd_row(c->set, c) / 2;
     const work w = {.c = c,
                     .f = f,
-                    .x = io->x,
-                    .pad = io->pad_pixel ? io->pad_pixel : c->pad_pixel,
                     .residual = io->residual,
                     .y = io->y,
                     .base = io->base ? io->base : c->base,
@@ -373,11 +279,7 @@ void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const 
                     .v = io->scratch,
                     .m = (int32_t *)io->scratch + POINTS * TILES * row / 2};
 
-    for (int64_t t = 0; t < n; t++) {
-        const place at = place_of(c, first + t);
-
-        read_tile(&w, at.y, at.x, w.v + t * row);
-    }
+    INT8_SYM(points)(c, io, first, n, w.v);
     for (int32_t k = b0; k < b1; k++) {
         const oct_int8_block *b = &c->blocks[k];
 

@@ -14,7 +14,7 @@ typedef struct args {
     const char *images, *annotations, *family, *preprocess, *results, *qmap;
     int64_t limit, batch, max_det;
     double score, iou;
-    bool skip_bad;
+    bool in_float, skip_bad;
 } args;
 
 static const cli_opt opts[] = {
@@ -40,7 +40,10 @@ static const cli_opt opts[] = {
     {CLI_INT, "max-det", offsetof(args, max_det), "N", .help = "detections of a picture, at most",
      .def = "100", .min = 1},
     {CLI_STR, "qmap", offsetof(args, qmap), "FILE",
-     .help = "simulate the quantization that octet quantize --save-qmap wrote for this model"},
+     .help = "with the quantization that octet quantize --save-qmap wrote for this model"},
+    {CLI_FLAG, "in-float", offsetof(args, in_float),
+     .help = "compute quantized layers in float on rounded numbers, as other tools simulate them: "
+             "slower, and sums are not exact"},
     {CLI_FLAG, "skip-bad", offsetof(args, skip_bad),
      .help = "leave broken pictures and labels out, and count them"},
     {0},
@@ -60,7 +63,7 @@ static const cli_example examples[] = {
      "size=416x416,color=rgb",
      "Say how outputs are read and pictures prepared"},
     {"eval yolov8n.onnx --qmap yolov8n.qmap.json --images val2017 --annotations val2017.json",
-     "What the float network scores with the rounding of an INT8 one"},
+     "What the INT8 network will score, to the last digit, without writing it"},
     {0},
 };
 
@@ -217,7 +220,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     oct_status st;
 
     oct_plan_options_init(&plan);
-    plan.simulate = a->qmap != NULL;
+    plan.simulate = a->in_float;
     oct_eval_options_init(&o);
     o.plan = &plan;
     o.family = a->family;

@@ -203,6 +203,10 @@ static void chooses_files_to_write(void **state)
                               "--json"),
                      0);
     must_contain(p->last.out, "\"top1\": 1.0");
+    assert_int_equal(octet(p, "eval net.onnx --qmap q.json --images img --annotations classes.txt "
+                              "--in-float --json"),
+                     0);
+    must_contain(p->last.out, "\"top1\": 1.0");
     assert_int_equal(octet(p, "eval net.onnx --qmap no.json --images img --annotations "
                               "classes.txt"),
                      1);

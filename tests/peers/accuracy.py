@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """What INT8 costs: AP (top-1) of each network quantized for each target, against the float file.
 
-usage: accuracy.py OCTET [--networks N,..] [--targets T,..] [--limit N] [--quick] [--speed] [--nncf]
-                   [--threads N] [--cache DIR] [--json FILE]
+usage: accuracy.py OCTET [--networks N,..] [--targets T,..] [--limit N] [--quick] [--speed]
+                   [--in-float] [--nncf] [--threads N] [--cache DIR] [--json FILE]
 
 A row is one `octet quantize` with default settings, calibrated on pictures that are not scored.
-float: octet on the float file. sim: octet on the float file with the qmap. octet, ORT, OpenVINO:
-the exported file in these runtimes (OpenVINO: only the file made for it). drop: float - ORT, which
-must not exceed the limit; sim, octet and ORT must agree, and OpenVINO with octet. The row `float`
-holds ONNX Runtime with this script's own reading of outputs against octet. --quick: 40 pictures,
-targets octet and ort; with --quick or --limit the limits are not checked. Exit status 1: missed.
+float: octet on the float file. sim: octet on the float file with the qmap. f32: the same with sums
+in float (--in-float), for comparison. octet, ORT, OpenVINO: the exported file in these runtimes
+(OpenVINO: only the file made for it). drop: float - ORT, which must not exceed the limit; sim,
+octet and ORT must agree, and OpenVINO with octet. The row `float` holds ONNX Runtime with this
+script's own reading of outputs against octet. --quick: 40 pictures, targets octet and ort; with
+--quick or --limit the limits are not checked. Exit status 1: missed.
 """
 
 import argparse
@@ -46,7 +47,7 @@ FASTER = {"yolov8n": 2.5}  # than float in ONNX Runtime, for target ort; others:
 SPEED_BASE = {"yolo_nas_bccd_train": "yolo_nas_bccd_folded"}
 QUICK_IMAGES = 40
 QUICK_TARGETS = ["octet", "ort"]
-FIGURES = ["sim", "octet", "ort", "openvino"]
+FIGURES = ["sim", "f32", "octet", "ort", "openvino"]
 
 
 def attempt(row, key, work):
@@ -90,6 +91,8 @@ class Bench:
         if "quantize" not in row:
             return row
         attempt(row, "sim", lambda: self.octet.eval(task.network.file, task, qmap)[0])
+        if self.args.in_float:
+            attempt(row, "f32", lambda: self.octet.eval(task.network.file, task, qmap, True)[0])
         attempt(row, "octet", lambda: self.octet.eval(out, task)[0])
         attempt(row, "ort", lambda: self.in_runtime(out, "onnxruntime"))
         if target == "openvino":
@@ -142,9 +145,9 @@ def number(value, form):
     return "-" if value is None else format(value, form)
 
 
-HEAD = ["network", "target", "float", "sim", "octet", "ORT", "OpenVINO", "drop", "limit", "size",
-        "s", "MB", ""]
-WIDTHS = [22, 12, 8, 8, 8, 8, 9, 9, 7, 7, 7, 6]
+HEAD = ["network", "target", "float", "sim", "f32", "octet", "ORT", "OpenVINO", "drop", "limit",
+        "size", "s", "MB", ""]
+WIDTHS = [22, 12, 8, 8, 8, 8, 8, 9, 9, 7, 7, 7, 6]
 
 
 def print_cells(cells):
@@ -213,6 +216,7 @@ def parse():
     parser.add_argument("--limit", type=int)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--speed", action="store_true")
+    parser.add_argument("--in-float", action="store_true")
     parser.add_argument("--nncf", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cache", type=Path)

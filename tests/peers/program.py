@@ -70,11 +70,11 @@ class Octet:
     def run(self, *words):
         return measured([self.path, *words, "--threads", self.threads, "--json", "--quiet"])
 
-    def eval(self, model, task, qmap=None):
+    def eval(self, model, task, qmap=None, in_float=False):
         """AP or top-1, and the run."""
-        simulated = ["--qmap", qmap] if qmap else []
+        how = (["--qmap", qmap] if qmap else []) + ["--in-float"] * in_float
         run = self.run("eval", model, "--images", task.folder, "--annotations", task.annotations,
-                       *simulated)
+                       *how)
         return run.json[task.metric], run
 
     def score(self, task, results):

@@ -166,11 +166,11 @@ static tile_fn straight_tile(const oct_int8_finish *f, const oct_int8_block *b, 
 
 /* pixels of the largest tile for each number of vectors */
 #if VW == 16
-static const int max_pixels[MAX_VEC] = {14, 12, 8};
+static const uint32_t max_pixels[MAX_VEC] = {14, 12, 8};
 #elif QUAD_BYTES == 4
-static const int max_pixels[MAX_VEC] = {8, 6, 4};
+static const uint32_t max_pixels[MAX_VEC] = {8, 6, 4};
 #else
-static const int max_pixels[MAX_VEC] = {6, 4, 0};
+static const uint32_t max_pixels[MAX_VEC] = {6, 4, 0};
 #endif
 
 /* Where the inputs of one output pixel lie: one picture, and the pixel outside it. */
@@ -249,17 +249,24 @@ static void find_source(const view *in, int64_t y, int64_t x, int64_t n, uint8_t
     }
 }
 
+/* n / size of a few pixels, rounded up: short divisions are the fast ones. */
+static uint32_t parts(int64_t n, uint32_t size)
+{
+    return ((uint32_t)n + size - 1) / size;
+}
+
 /* One block of channels of n pixels; `out` and `more` are those of its first channel. */
 static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_block *b,
                       const int32_t *base, const source *s, int64_t n, uint8_t *out,
                       const uint8_t *more, const int64_t pitch[2])
 {
     int32_t sum[MAX_PIXELS * MAX_VEC * VW] __attribute__((aligned(64)));
-    const int64_t step = max_pixels[b->n_vec - 1], width = (int64_t)b->n_vec * VW;
+    const int64_t width = (int64_t)b->n_vec * VW;
+    uint32_t left = parts(n, max_pixels[b->n_vec - 1]);
 
     for (int64_t i = 0; i < n;) {
         /* as even as possible, so that no tile is left with one pixel */
-        const int64_t k = ceil_div(n - i, ceil_div(n - i, step));
+        const int64_t k = parts(n - i, left--);
         const tile_fn straight = straight_tile(f, b, k);
         const target to = {sum, f, b->first, out + i * pitch[0], c->out_pitch};
         source part = *s;
@@ -274,6 +281,19 @@ static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oc
     }
 }
 
+/*
+ * Pixels from x on that are looked for together: whole tiles, as even as possible. Those that read
+ * beside the picture are copied, and stay few.
+ */
+static int64_t chunk_at(const oct_int8_conv *c, int64_t x, int64_t x1, uint32_t step)
+{
+    const int64_t all = ceil_div(x1 - x, step);
+    int64_t together = OCT_MIN(OCT_MAX(c->chunk / step, 1), all);
+
+    if (x * c->stride[1] < c->pad[1]) together = 1;
+    return OCT_MIN(ceil_div((x1 - x) * together, all), c->chunk);
+}
+
 void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
                      int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1)
 {
@@ -281,11 +301,12 @@ void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct
                   r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
     const int64_t pitch[2] = {c->out_pitch * y_size, c->residual_pitch * r_size};
     const int32_t *base = io->base ? io->base : c->base;
+    const uint32_t step = max_pixels[c->blocks[b0].n_vec - 1];
     const view in = {c, io->x, io->x + ((c->in_h * c->in_w - 1) * c->in_pitch + c->c_in),
                      io->pad_pixel ? io->pad_pixel : c->pad_pixel};
 
     for (int64_t x = x0; x < x1;) {
-        const int64_t n = ceil_div(x1 - x, ceil_div(x1 - x, c->chunk)), at = y * c->out_w + x;
+        const int64_t n = chunk_at(c, x, x1, step), at = y * c->out_w + x;
         source s;
 
         find_source(&in, y, x, n, io->scratch, &s);

@@ -177,6 +177,21 @@ static void to_result(const oct_int8_finish *f, int64_t first, const rows *r)
     }
 }
 
+/* Floats in place of the sums, until all is added. */
+static void in_steps(const oct_int8_finish *f, int64_t first, const rows *r)
+{
+    rows floats = *r;
+
+    floats.y = r->sum;
+    floats.y_pitch = r->sum_pitch;
+    floats.n = (r->n + VW - 1) / VW * VW; /* the sums' rows are whole vectors */
+    to_floats(f, first, &floats);
+    floats.n = r->n;
+    add_residual(f, first, &floats);
+    if (f->act[1].kind) act_rows(&f->act[1], floats.y, r->sum_pitch, r->count, r->n);
+    to_result(f, first, r);
+}
+
 static void copy_sums(const rows *r)
 {
     for (int64_t i = 0; i < r->count; i++)
@@ -190,7 +205,6 @@ void INT8_SYM(finish)(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch,
 {
     const rows r = {sum, sum_pitch, n, count, y, y_pitch, more, more_pitch};
     const bool codes = f->out == OCT_INT8_U8;
-    rows floats = r; /* in place of the sums */
 
     if (f->out == OCT_INT8_S32) {
         copy_sums(&r);
@@ -201,13 +215,6 @@ void INT8_SYM(finish)(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch,
     } else if (codes && f->residual == OCT_INT8_U8 && !f->act[1].kind) {
         whole_form_with_residual(f, first, &r);
     } else {
-        floats.y = sum;
-        floats.y_pitch = sum_pitch;
-        floats.n = (n + VW - 1) / VW * VW; /* the sums' rows are whole vectors */
-        to_floats(f, first, &floats);
-        floats.n = n;
-        add_residual(f, first, &floats);
-        if (f->act[1].kind) act_rows(&f->act[1], floats.y, sum_pitch, count, n);
-        to_result(f, first, &r);
+        in_steps(f, first, &r);
     }
 }

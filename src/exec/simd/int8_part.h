@@ -51,11 +51,16 @@ INLINE uint8_t *copy_run(uint8_t *to, const uint8_t *from, int64_t n, const uint
 {
     const int64_t whole = (n + 15) / 16 * 16;
 
-    if (end - from >= whole)
-        for (int64_t i = 0; i < whole; i += 16)
+    if (end - from >= whole) {
+        int64_t i = 0;
+
+        for (; i + BW <= whole; i += BW)
+            memcpy(to + i, from + i, BW);
+        for (; i < whole; i += 16)
             memcpy(to + i, from + i, 16);
-    else
+    } else {
         memcpy(to, from, (size_t)n);
+    }
     return to + n;
 }
 

@@ -4,8 +4,7 @@
 
 #include "op/op.h"
 #include "quant/lower_parts.h"
-
-#define PIECE 1024 /* elements converted at once */
+#include "quant/round_weights.h"
 
 /* What each element is multiplied with before it is quantized. */
 typedef struct folding {
@@ -40,25 +39,28 @@ static oct_status read_fold(oct_lowering *l, const oct_qpoint *p, const oct_valu
     return OCT_OK;
 }
 
-/* Elements are seen as [outer x n x inner] around the axis of the scales. */
+/* Elements are seen as [outer x n x inner] around the axis of the scales; `taps` are rounded
+ * together. */
 static void quantize(const oct_qspec *spec, const oct_lowering_params *p, const folding *f,
-                     const oct_tensor *w, oct_tensor *codes)
+                     const oct_tensor *w, int64_t taps, oct_tensor *codes)
 {
     const oct_type *t = &w->type;
     const int64_t inner = p->n > 1 ? oct_type_span(t, p->axis + 1, t->rank) : 1;
     const int64_t len = oct_tensor_length(w);
     const float *x = w->data;
-    int64_t code[PIECE];
 
-    for (int64_t at = 0, n; at < len; at += n) {
-        n = OCT_MIN(len - at, PIECE);
-        for (int64_t i = 0; i < n; i++) {
-            const int64_t k = p->n > 1 ? (at + i) / inner % p->n : 0;
-            const float y = f->f ? x[at + i] * factor(f, at + i) : x[at + i];
+    for (int64_t at = 0; at < len; at += taps) {
+        const int64_t k = p->n > 1 ? at / inner % p->n : 0;
+        float y[OCT_MAX_TAPS];
+        int32_t code[OCT_MAX_TAPS];
+        int64_t wide[OCT_MAX_TAPS];
 
-            code[i] = oct_qspec_code(spec, p->scale[k], p->zero ? p->zero[k] : 0, y);
-        }
-        oct_store_i64(p->dtype, codes->data, at, n, code);
+        for (int64_t i = 0; i < taps; i++)
+            y[i] = f->f ? x[at + i] * factor(f, at + i) : x[at + i];
+        oct_round_weights(spec, p->scale[k], p->zero ? p->zero[k] : 0, y, code, taps);
+        for (int64_t i = 0; i < taps; i++)
+            wide[i] = code[i];
+        oct_store_i64(p->dtype, codes->data, at, taps, wide);
     }
 }
 
@@ -100,7 +102,7 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
     if (before && before->graph != v->graph) before = v->graph->first;
     type.dtype = params.dtype;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &codes));
-    quantize(&root->spec, &params, &f, v->data, codes);
+    quantize(&root->spec, &params, &f, v->data, oct_weight_taps(p), codes);
     OCT_TRY(oct_lowering_const(l, v->graph, v->name, "int", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
     OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,

@@ -10,6 +10,7 @@
 #include "op/conv_geometry.h"
 #include "op/op.h"
 #include "quant/observer.h"
+#include "quant/round_weights.h"
 #include "quant/solve.h"
 
 bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out)
@@ -191,18 +192,20 @@ oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error,
     const oct_tensor *w = p->value->data;
     const lanes l = lanes_of(w, p->spec.axis);
     const int64_t inner = oct_type_span(&w->type, 2, w->type.rank);
+    const int64_t taps = oct_weight_taps(p);
     const float *original = w->data;
     float *x;
 
     (void)m;
     OCT_TRY(folded(p, a, &x));
-    for (int64_t o = 0; o < l.outer; o++)
-        for (int64_t c = 0; c < l.n; c++) {
-            float *lane = x + (o * l.n + c) * l.inner;
-            const int64_t k = p->n > 1 ? c : 0;
+    for (int64_t at = 0; at < oct_tensor_length(w); at += taps) {
+        const int64_t k = p->n > 1 ? at / l.inner % l.n : 0;
+        int32_t code[OCT_MAX_TAPS];
 
-            oct_qspec_fake(&p->spec, p->scale[k], p->zero[k], lane, lane, l.inner);
-        }
+        oct_round_weights(&p->spec, p->scale[k], p->zero[k], x + at, code, taps);
+        for (int64_t i = 0; i < taps; i++)
+            x[at + i] = oct_qspec_value(p->scale[k], p->zero[k], code[i]);
+    }
     for (int64_t i = 0; i < oct_tensor_length(w); i++) {
         const int64_t c = p->fold ? i / inner % w->type.dim[1] : 0;
         const int64_t o = p->fold ? i / inner / w->type.dim[1] : 0;

@@ -138,7 +138,7 @@ static const oct_target table[] = {
         .flags = OCT_TARGET_QDQ_BEHIND_MOVES | OCT_TARGET_MAY_PREACT | OCT_TARGET_CONST_OPERANDS |
                  OCT_TARGET_SOFTMAX_LAST | OCT_TARGET_CHANNELS_LAST,
         .ops = ort_ops,
-        .act_ranges = "mse",
+        .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
         .opset = 13,

@@ -362,6 +362,36 @@ static void activations_residuals_and_rounding(void **state)
     }
 }
 
+/* Sums fit 64 times into 32 bits without their biases, but not with them. */
+static void large_biases(void **state)
+{
+    static const shape s = {32, 48, 3, 3, 1, 1, 1, 1, 8, 12, 0};
+    const float y_scale = 0.02f;
+    const int32_t y_zero = 7;
+    float *scale;
+    oct_rng rng;
+    conv_case k;
+
+    (void)state;
+    oct_rng_init(&rng, 1);
+    case_init(&k, &s, false, &rng, false);
+    scale = random_floats(&rng, s.c_out, 1e-4f, 4e-4f);
+    k.bias[5] = 40000000;
+    k.bias[20] = -40000000;
+    for (int i = 0; i < 5; i += 4) {
+        finish_case f = {.spec = {.c = s.c_out,
+                                  .scale = scale,
+                                  .act = {acts[i], {0}},
+                                  .out = OCT_INT8_U8,
+                                  .y = {1, &y_scale, &y_zero}},
+                         .what = "large biases"};
+
+        check_finish(&k, &f);
+    }
+    free(scale);
+    case_fini(&k);
+}
+
 /* The short form is ONNX Runtime's: one product, rounded half to even. Here every sum is a tie. */
 static void ties_go_to_even(void **state)
 {
@@ -747,6 +777,7 @@ int main(void)
         cmocka_unit_test(sums_are_exact),
         cmocka_unit_test(extreme_products_do_not_saturate),
         cmocka_unit_test(activations_residuals_and_rounding),
+        cmocka_unit_test(large_biases),
         cmocka_unit_test(ties_go_to_even),
         cmocka_unit_test(matrix_product_with_late_zero_points),
         cmocka_unit_test(codes_to_floats_and_back),

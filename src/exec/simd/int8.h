@@ -130,6 +130,7 @@ typedef struct oct_int8_conv {
     const uint8_t *pad_pixel;           /* [padded c_in]: the zero points */
     const int8_t *dw_w;                 /* depthwise: packed */
     bool winograd;                      /* 3x3 by tiles: see int8_winograd.h */
+    bool base_fits;                     /* 64 times a sum fits with its base, too */
     int64_t tiles[2];                   /* of 4x4 results: y, x */
     size_t scratch_size;                /* bytes one thread needs */
     int64_t chunk;                      /* pixels whose input is looked for, or copied, together */

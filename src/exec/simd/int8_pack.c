@@ -389,16 +389,16 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
 
         place_quads(c, in, take(&at, (size_t)quads_of(c) * sizeof(int32_t)));
     }
+    fill_base(w, c, base, sum);
+    c->base = base;
+    c->sum = sum;
     packed = (int8_t *)at;
     if (c->depthwise)
         pack_depthwise(set, w, packed, c);
     else if (!oct_int8_winograd_pays(set, c) || !oct_int8_winograd_pack(set, w, packed, c))
         pack_blocks(set, w, packed, c);
-    fill_base(w, c, base, sum);
     for (int64_t i = 0; i < c->c_in; i++)
         pad[i] = (uint8_t)(w->x_zero ? w->x_zero[w->n_zero > 1 ? i : 0] : 0);
-    c->base = base;
-    c->sum = sum;
     c->pad_pixel = pad;
     /* the same for most layers: what a thread finds there is in its own cache, not in another's */
     c->scratch_size = OCT_MAX(c->scratch_size, SCRATCH_STEP);

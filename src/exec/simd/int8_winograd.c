@@ -19,10 +19,11 @@ typedef struct work {
     const uint8_t *residual;
     uint8_t *y;
     const int32_t *base;
+    bool base_fits;
     int64_t y_size, r_size; /* of an element */
     int64_t row;            /* 16-bit numbers of a tile's point */
     uint16_t *v;            /* [POINTS][TILES][row] */
-    int32_t *m;             /* [TILES][POINTS][vectors of a block] */
+    int32_t *m;             /* [TILES][vectors of a block][POINTS][VW] */
 } work;
 
 /* --- products --- */
@@ -66,7 +67,7 @@ INLINE void product(const uint16_t *x, int64_t row, int64_t pairs, const int8_t 
         }
     }
     UNROLL for (int i = 0; i < MR; i++) UNROLL for (int v = 0; v < NV; v++)
-        store_vi(m + ((int64_t)i * POINTS * NV + v) * VW, acc[i][v]);
+        store_vi(m + ((int64_t)i * NV + v) * POINTS * VW, acc[i][v]);
 }
 
 typedef void (*product_fn)(const uint16_t *x, int64_t row, int64_t pairs, const int8_t *w,
@@ -123,48 +124,49 @@ static void multiply(const work *w, const oct_int8_block *b, int64_t n)
         for (int64_t i = 0, k; i < n; i += k) {
             k = ceil_div(n - i, ceil_div(n - i, max_tiles[b->n_vec - 1]));
             products[b->n_vec - 1][k - 1](w->v + (p * TILES + i) * w->row, w->row, pairs,
-                                          b->w + p * size, w->m + (i * POINTS + p) * b->n_vec * VW);
+                                          b->w + p * size, w->m + (i * b->n_vec * POINTS + p) * VW);
         }
 }
 
 /* --- points to sums --- */
 
-/* Six points in a line to four sums, times 24, 12, 6 and 6. */
-INLINE void from_points(const vu m[6], vu y[4])
+/*
+ * Six points in a line to four sums, times 24, 12, 6 and 6: the first and the third, or the others.
+ */
+INLINE void from_points(const vu m[6], const int odd, vu y[2])
 {
     const vu s = m[1] + m[2], t = m[3] + m[4], d = m[2] - m[1], e = m[3] - m[4];
 
-    y[0] = (m[0] + t) - (s << 2);
-    y[1] = (d + d) + e;
-    y[2] = t - s;
-    y[3] = (d + m[5]) + (e + e);
+    y[0] = odd ? (d + d) + e : (m[0] + t) - (s << 2);
+    y[1] = odd ? (d + m[5]) + (e + e) : t - s;
 }
 
-/* The 16 sums of a vector of channels. */
-INLINE void tile_sums(const int32_t *m, int64_t step, vi base, vi sum[4][4])
+/*
+ * Two lines of sums of a vector of channels, 64 times: the first and the third, or the others. All
+ * four would not stay in registers. What is added to the second point of the second line, adds a
+ * 36th of itself to each.
+ */
+INLINE void tile_sums(const int32_t *m, vu more, const int odd, vi sum[2][4])
 {
     static const int shift[4] = {3, 2, 1, 1};
-    vu t[4][6];
+    vu t[2][6];
 
     UNROLL for (int j = 0; j < 6; j++)
     {
-        vu d[6], r[4];
+        vu d[6], r[2];
 
-        UNROLL for (int i = 0; i < 6; i++) d[i] = (vu)load_vi(m + (i * 6 + j) * step);
-        from_points(d, r);
-        UNROLL for (int i = 0; i < 4; i++) t[i][j] = r[i];
+        UNROLL for (int i = 0; i < 6; i++) d[i] = (vu)load_vi(m + (i * 6 + j) * VW);
+        if (j == 1) d[1] += more;
+        from_points(d, odd, r);
+        UNROLL for (int i = 0; i < 2; i++) t[i][j] = r[i];
     }
-    UNROLL for (int i = 0; i < 4; i++)
+    UNROLL for (int i = 0; i < 2; i++) UNROLL for (int k = 0; k < 2; k++)
     {
-        vu r[4];
+        vu r[2];
 
-        from_points(t[i], r);
-        UNROLL for (int j = 0; j < 4; j++)
-        {
-            const vi x = (vi)(r[j] * INV_9) >> (shift[i] + shift[j]);
-
-            sum[i][j] = (vi)((vu)x + (vu)base);
-        }
+        from_points(t[i], k, r);
+        UNROLL for (int j = 0; j < 2; j++) sum[i][2 * j + k] =
+            (vi)(r[j] * (INV_9 << (6 - shift[2 * i + odd] - shift[2 * j + k])));
     }
 }
 
@@ -188,11 +190,17 @@ static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m,
     int32_t buffer[16 * MAX_VEC * VW] __attribute__((aligned(64)));
 
     for (int64_t v = 0; v < b->n_vec; v++) {
-        vi sum[4][4];
+        const vu base = (vu)load_vi(w->base + b->first + v * VW);
 
-        tile_sums(m + v * VW, width, load_vi(w->base + b->first + v * VW), sum);
-        UNROLL for (int i = 0; i < 16; i++)
-            store_vi(buffer + i * width + v * VW, sum[i / 4][i % 4]);
+        UNROLL for (int odd = 0; odd < 2; odd++)
+        {
+            vi sum[2][4];
+
+            tile_sums(m + v * POINTS * VW, (vu){0}, odd, sum);
+            UNROLL for (int i = 0; i < 8; i++)
+                store_vi(buffer + ((2 * (i / 4) + odd) * 4 + i % 4) * width + v * VW,
+                         (vi)((vu)(sum[i / 4][i % 4] >> 6) + base));
+        }
     }
     for (int64_t i = 0; i < at->rows; i++) {
         const int64_t pixel = (at->y + i) * c->out_w + at->x;
@@ -205,34 +213,65 @@ static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m,
 }
 
 #if defined(ROWS_TOGETHER)
-/* Whole tiles to codes, from registers. */
-INLINE void write_codes(const form how, const work *w, const oct_int8_block *b, int64_t first,
-                        int64_t n)
+/* For sums that are 64 times as large; a power of two changes no result. */
+INLINE lists of_larger_sums(lists k)
+{
+    k.scale *= 1.0f / 64;
+    k.slope *= 1.0f / 64;
+    k.limit *= 64;
+    k.swish.one *= 64;
+    k.swish.linear *= 64;
+    k.swish.square *= 64;
+    return k;
+}
+
+/* One vector of channels of a whole tile to codes, from registers. */
+INLINE void write_codes(const form how, const lists *k, const row_limits *limits, vu base,
+                        const int32_t *m, const uint8_t *r, const int64_t r_pitch[2], uint8_t *y,
+                        const int64_t y_pitch[2])
+{
+    UNROLL for (int odd = 0; odd < 2; odd++)
+    {
+        vi sum[2][4];
+
+        tile_sums(m, base, odd, sum);
+        UNROLL for (int i = 0; i < 2; i++)
+        {
+            const uint8_t *more = how.more ? r + (2 * i + odd) * r_pitch[0] : NULL;
+            vf x[4];
+
+            UNROLL for (int j = 0; j < 4; j++) x[j] = value_of(
+                how, k, sum[i][j], how.more ? load_codes(more + j * r_pitch[1]) : splat(0));
+            store_form_rows(how, limits, x, y + (2 * i + odd) * y_pitch[0], y_pitch[1]);
+        }
+    }
+}
+
+/* n whole tiles. */
+INLINE void write_form(const form how, const work *w, const oct_int8_block *b, int64_t first,
+                       int64_t n)
 {
     const oct_int8_conv *c = w->c;
-    const int64_t width = (int64_t)b->n_vec * VW;
+    const int64_t r_pitch[2] = {c->out_w * c->residual_pitch, c->residual_pitch};
+    const int64_t y_pitch[2] = {c->out_w * c->out_pitch, c->out_pitch};
 
     for (int64_t v = 0; v < b->n_vec; v++) {
         const int64_t channel = b->first + v * VW;
-        const lists k = load_lists(w->f, channel);
+        const lists k = of_larger_sums(load_lists(w->f, channel));
         const row_limits limits = pack_limits(&k);
-        const vi base = load_vi(w->base + channel);
+        const vu base = (vu)load_vi(w->base + channel) * 36;
+        const int32_t *m = w->m + v * POINTS * VW;
+        place at = place_of(c, first);
 
-        for (int64_t t = 0; t < n; t++) {
-            const place at = place_of(c, first + t);
-            vi sum[4][4];
+        for (int64_t t = 0; t < n; t++, m += b->n_vec * POINTS * VW) {
+            const int64_t pixel = at.y * c->out_w + at.x;
 
-            tile_sums(w->m + t * POINTS * width + v * VW, width, base, sum);
-            UNROLL for (int i = 0; i < 4; i++)
-            {
-                const int64_t pixel = (at.y + i) * c->out_w + at.x;
-                const uint8_t *r = w->residual + pixel * c->residual_pitch + channel;
-                vf x[4];
-
-                UNROLL for (int j = 0; j < 4; j++) x[j] =
-                    value_of(how, &k, sum[i][j],
-                             how.more ? load_codes(r + j * c->residual_pitch) : splat(0));
-                store_rows(&limits, x, w->y + pixel * c->out_pitch + channel, c->out_pitch);
+            write_codes(how, &k, &limits, base, m,
+                        how.more ? w->residual + pixel * c->residual_pitch + channel : NULL,
+                        r_pitch, w->y + pixel * c->out_pitch + channel, y_pitch);
+            if ((at.x += 4) == c->out_w) {
+                at.x = 0;
+                at.y += 4;
             }
         }
     }
@@ -244,14 +283,14 @@ static bool write_whole_tiles(const work *w, const oct_int8_block *b, int64_t fi
     const oct_int8_finish *f = w->f;
 
     if (w->c->out_h % 4 || w->c->out_w % 4 || b->n != (int64_t)b->n_vec * VW) return false;
-    if (f->out != OCT_INT8_U8) return false;
+    if (f->out != OCT_INT8_U8 || !w->base_fits) return false;
     if (f->way == OCT_INT8_SWISH && f->tame)
-        write_codes((form){.way = OCT_INT8_SWISH}, w, b, first, n);
+        write_form((form){.way = OCT_INT8_SWISH}, w, b, first, n);
     else if (f->way == OCT_INT8_DIRECT && f->tame)
-        write_codes((form){.way = OCT_INT8_DIRECT}, w, b, first, n);
+        write_form((form){.way = OCT_INT8_DIRECT}, w, b, first, n);
     else if (f->way == OCT_INT8_WHOLE && f->residual == OCT_INT8_U8 && !f->act[1].kind &&
              f->act[0].kind == OCT_ACT_SWISH)
-        write_codes((form){OCT_INT8_WHOLE, OCT_ACT_SWISH, true, true}, w, b, first, n);
+        write_form((form){OCT_INT8_WHOLE, OCT_ACT_SWISH, true, true}, w, b, first, n);
     else
         return false;
     return true;
@@ -273,6 +312,7 @@ void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const 
                     .residual = io->residual,
                     .y = io->y,
                     .base = io->base ? io->base : c->base,
+                    .base_fits = !io->base && c->base_fits,
                     .y_size = f->out == OCT_INT8_U8 ? 1 : 4,
                     .r_size = f->residual == OCT_INT8_U8 ? 1 : 4,
                     .row = row,
@@ -288,7 +328,7 @@ void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const 
         for (int64_t t = 0; t < n; t++) {
             const place at = place_of(c, first + t);
 
-            write_tile(&w, b, w.m + t * POINTS * b->n_vec * VW, &at);
+            write_tile(&w, b, w.m + t * b->n_vec * POINTS * VW, &at);
         }
     }
 }

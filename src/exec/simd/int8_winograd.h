@@ -19,7 +19,8 @@ bool oct_int8_winograd_pays(const oct_int8 *set, const oct_int8_conv *c);
 /* Bytes of the transformed weights of all blocks. */
 size_t oct_int8_winograd_size(const oct_int8 *set, const oct_int8_conv *c);
 
-/* Blocks, scratch and tiles of c. False: the sums may be too large, nothing is done. */
+/* Blocks, scratch and tiles of c, which has its base. False: the sums may be too large, nothing is
+ * done. */
 bool oct_int8_winograd_pack(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
                             oct_int8_conv *c);
 

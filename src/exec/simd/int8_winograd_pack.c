@@ -36,9 +36,12 @@ size_t oct_int8_winograd_size(const oct_int8 *set, const oct_int8_conv *c)
                     set->width * 4);
 }
 
-/* 64 times a sum of codes and weights must fit into 32 bits. */
-static bool sums_fit(const oct_int8_weights *w, const oct_int8_conv *c)
+/* 64 times a sum of codes and weights must fit into 32 bits; with its base, it may. */
+static bool sums_fit(const oct_int8_weights *w, oct_int8_conv *c)
 {
+    const int64_t most = (int64_t)1 << 25;
+
+    c->base_fits = true;
     for (int64_t o = 0; o < c->c_out; o++) {
         int64_t plus = 0, minus = 0;
 
@@ -46,12 +49,12 @@ static bool sums_fit(const oct_int8_weights *w, const oct_int8_conv *c)
             for (int64_t t = 0; t < 9; t++) {
                 const int8_t x = w->w[o * w->o + i * w->c + t * w->t];
 
-                if (x > 0)
-                    plus += x;
-                else
-                    minus -= x;
+                plus += OCT_MAX(x, 0);
+                minus += OCT_MIN(x, 0);
             }
-        if (OCT_MAX(plus, minus) * 255 >= (int64_t)1 << 25) return false;
+        if (OCT_MAX(plus, -minus) * 255 >= most) return false;
+        if (c->base[o] + plus * 255 >= most || c->base[o] + minus * 255 < -most)
+            c->base_fits = false;
     }
     return true;
 }

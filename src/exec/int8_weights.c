@@ -55,8 +55,8 @@ static float product_scale(const oct_step *s, const oct_int8_shape *w, int64_t o
             top = sx;
             scale = all;
         }
-        lowest = fminf(lowest, all);
-        highest = fmaxf(highest, all);
+        if (all < lowest) lowest = all;
+        if (all > highest) highest = all;
     }
     return lowest > 0 && nearly(lowest, highest) ? scale : 0;
 }
@@ -73,6 +73,15 @@ static bool scales_fit(const oct_step *s, const oct_int8_shape *w)
 
 /* --- weights --- */
 
+/* Signed bytes as they are: there are no zero points, or all are zero. */
+static bool are_plain(const oct_codes *c)
+{
+    if (c->dtype != OCT_DTYPE_I8) return false;
+    for (int64_t i = 0; c->zero && i < c->n; i++)
+        if (oct_codes_zero(c, i) != 0) return false;
+    return true;
+}
+
 static bool weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w, bool *wide)
 {
     const oct_codes *c = &s->integer->in[W];
@@ -82,7 +91,7 @@ static bool weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_sha
     *wide = false;
     if (!t || !c->dtype || oct_dtype_get(c->dtype)->bits > 8) return false;
     if (c->axis >= 0 && c->axis != w->axis) return false;
-    if (c->dtype == OCT_DTYPE_I8 && !c->zero) return true;
+    if (are_plain(c)) return true;
     for (int64_t at = 0, n, len = oct_tensor_length(t); at < len; at += n) {
         n = OCT_MIN(256, len - at);
         oct_load_i64(t->type.dtype, t->data, at, n, piece);
@@ -125,7 +134,7 @@ oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct
     int8_t *own;
 
     *out = (oct_int8_plain){.w = t->data};
-    if (c->dtype == OCT_DTYPE_I8 && !c->zero) return OCT_OK;
+    if (are_plain(c)) return OCT_OK;
     if (!(own = oct_calloc(p->ctx, (size_t)OCT_MAX(len, 1), 2))) return OCT_ERR_MEMORY;
     for (int64_t at = 0, n; at < len; at += n) {
         n = OCT_MIN(256, len - at);

@@ -36,51 +36,67 @@ size_t oct_int8_winograd_size(const oct_int8 *set, const oct_int8_conv *c)
                     set->width * 4);
 }
 
+/* Weights above and below zero of n, `step` apart. */
+static void add_up(const int8_t *w, int64_t n, int64_t step, int32_t *plus, int32_t *minus)
+{
+    int32_t p = 0, m = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        p += OCT_MAX(w[i * step], 0);
+        m += OCT_MIN(w[i * step], 0);
+    }
+    *plus += p;
+    *minus += m;
+}
+
 /* 64 times a sum of codes and weights must fit into 32 bits; with its base, it may. */
 static bool sums_fit(const oct_int8_weights *w, oct_int8_conv *c)
 {
+    const bool dense = w->c == 9 && w->t == 1;
     const int64_t most = (int64_t)1 << 25;
 
     c->base_fits = true;
     for (int64_t o = 0; o < c->c_out; o++) {
-        int64_t plus = 0, minus = 0;
+        const int8_t *from = w->w + o * w->o;
+        int32_t plus = 0, minus = 0;
 
-        for (int64_t i = 0; i < c->c_in; i++)
-            for (int64_t t = 0; t < 9; t++) {
-                const int8_t x = w->w[o * w->o + i * w->c + t * w->t];
-
-                plus += OCT_MAX(x, 0);
-                minus += OCT_MIN(x, 0);
-            }
-        if (OCT_MAX(plus, -minus) * 255 >= most) return false;
-        if (c->base[o] + plus * 255 >= most || c->base[o] + minus * 255 < -most)
+        if (dense) add_up(from, c->c_in * 9, 1, &plus, &minus);
+        for (int64_t i = 0; i < c->c_in && !dense; i++)
+            add_up(from + i * w->c, 9, w->t, &plus, &minus);
+        if ((int64_t)OCT_MAX(plus, -minus) * 255 >= most) return false;
+        if (c->base[o] + (int64_t)plus * 255 >= most || c->base[o] + (int64_t)minus * 255 < -most)
             c->base_fits = false;
     }
     return true;
 }
 
+#define LANES 32 /* 16-bit numbers of the largest vector: two channels of as many filters */
+
 /* A line of taps as a polynomial, at 0, 1, -1, 2, -2 and infinity; the ends six times. */
-static void line(int a, int b, int c, int to[6])
+static void line(const int16_t a[LANES], const int16_t b[LANES], const int16_t c[LANES],
+                 int16_t to[6][LANES])
 {
-    to[0] = 6 * a;
-    to[1] = a + c + b;
-    to[2] = a + c - b;
-    to[3] = a + 4 * c + 2 * b;
-    to[4] = a + 4 * c - 2 * b;
-    to[5] = 6 * c;
+    for (int i = 0; i < LANES; i++) {
+        to[0][i] = (int16_t)(6 * a[i]);
+        to[1][i] = (int16_t)(a[i] + c[i] + b[i]);
+        to[2][i] = (int16_t)(a[i] + c[i] - b[i]);
+        to[3][i] = (int16_t)(a[i] + 4 * c[i] + 2 * b[i]);
+        to[4][i] = (int16_t)(a[i] + 4 * c[i] - 2 * b[i]);
+        to[5][i] = (int16_t)(6 * c[i]);
+    }
 }
 
-/* The points of one filter's channel. */
-static void transform(const int8_t *w, int64_t t, int16_t to[OCT_INT8_POINTS])
+/* The points of the filters of a vector, side by side; n lanes of each go `step` apart. */
+static void transform(int16_t taps[9][LANES], int64_t n, int8_t *to, int64_t step)
 {
-    int rows[3][6], points[6];
+    int16_t rows[3][6][LANES], points[6][LANES];
 
     for (int i = 0; i < 3; i++)
-        line(w[i * 3 * t], w[(i * 3 + 1) * t], w[(i * 3 + 2) * t], rows[i]);
-    for (int j = 0; j < 6; j++) {
+        line(taps[i * 3], taps[i * 3 + 1], taps[i * 3 + 2], rows[i]);
+    for (int64_t j = 0; j < 6; j++) {
         line(rows[0][j], rows[1][j], rows[2][j], points);
-        for (int i = 0; i < 6; i++)
-            to[i * 6 + j] = (int16_t)points[i];
+        for (int64_t i = 0; i < 6; i++)
+            memcpy(to + (i * 6 + j) * step, points[i], (size_t)n * sizeof(points[i][0]));
     }
 }
 
@@ -88,15 +104,20 @@ static void transform(const int8_t *w, int64_t t, int16_t to[OCT_INT8_POINTS])
 static void pack_block(const oct_int8 *set, const oct_int8_weights *w, const oct_int8_conv *c,
                        const oct_int8_block *b, int8_t *to)
 {
-    const int64_t row = b->n_vec * set->width * 4, point = ceil_div(c->c_in, 2) * row;
+    const int64_t vw = set->width, row = b->n_vec * vw * 4, point = ceil_div(c->c_in, 2) * row;
 
-    for (int64_t o = 0; o < b->n; o++)
-        for (int64_t i = 0; i < c->c_in; i++) {
-            int16_t u[OCT_INT8_POINTS];
+    for (int64_t i = 0; i < c->c_in; i += 2)
+        for (int64_t v = 0; v < b->n_vec; v++) {
+            int16_t taps[9][LANES] = {{0}};
 
-            transform(w->w + (b->first + o) * w->o + i * w->c, w->t, u);
-            for (int64_t p = 0; p < OCT_INT8_POINTS; p++)
-                memcpy(to + p * point + i / 2 * row + o * 4 + i % 2 * 2, &u[p], sizeof(u[p]));
+            for (int64_t k = 0; k < 2 * OCT_MIN(vw, b->n - v * vw); k++) {
+                const int64_t o = b->first + v * vw + k / 2, channel = i + k % 2;
+                const int8_t *from = w->w + o * w->o + channel * w->c;
+
+                for (int64_t t = 0; t < 9 && channel < c->c_in; t++)
+                    taps[t][k] = from[t * w->t];
+            }
+            transform(taps, 2 * vw, to + i / 2 * row + v * vw * 4, point);
         }
 }
 

@@ -255,6 +255,14 @@ static uint32_t parts(int64_t n, uint32_t size)
     return ((uint32_t)n + size - 1) / size;
 }
 
+/* Results that will be written: floats are many, and rarely in the cache. */
+INLINE void fetch(const uint8_t *y, int64_t pitch, int64_t n, int64_t bytes)
+{
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch(y + i * pitch + at, 1);
+}
+
 /* One block of channels of n pixels; `out` and `more` are those of its first channel. */
 static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_block *b,
                       const int32_t *base, const source *s, int64_t n, uint8_t *out,
@@ -262,6 +270,7 @@ static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oc
 {
     int32_t sum[MAX_PIXELS * MAX_VEC * VW] __attribute__((aligned(64)));
     const int64_t width = (int64_t)b->n_vec * VW;
+    const int64_t bytes = f->out == OCT_INT8_F32 ? b->n * 4 : 0;
     uint32_t left = parts(n, max_pixels[b->n_vec - 1]);
 
     for (int64_t i = 0; i < n;) {
@@ -272,6 +281,7 @@ static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oc
         source part = *s;
 
         part.x += i * s->pixel;
+        if (!straight) fetch(to.y, pitch[0], k, bytes);
         (straight ? straight : tiles[b->n_vec - 1][k - 1])(&part, b->w, base + b->first, &to);
         i += k;
         if (straight) continue;

@@ -111,15 +111,19 @@ static void whole_form_with_residual(const oct_int8_finish *f, int64_t first, co
 /* y = act(scale * sum + bias) */
 INLINE void first_act(oct_act_kind kind, const oct_int8_finish *f, int64_t first, const rows *r)
 {
-    FOR_VECTORS(r->n)
+    const rows local = *r; /* what is written may not be one of its fields */
+
+    FOR_VECTORS(local.n)
     {
         const lists k = load_lists(f, first + v);
+        const int32_t *sum = local.sum + v;
+        float *y = (float *)local.y + v;
 
-        for (int64_t i = 0; i < r->count; i++) {
-            const vf s = to_float(load_vi(r->sum + i * r->sum_pitch + v));
+        for (int64_t i = 0; i < local.count; i++) {
+            const vf s = to_float(load_vi(sum + i * local.sum_pitch));
 
-            store_part_or_all((float *)r->y + i * r->y_pitch + v,
-                              activate(kind, s * k.scale + k.bias, k.a, k.b), lanes);
+            store_part_or_all(y + i * local.y_pitch, activate(kind, s * k.scale + k.bias, k.a, k.b),
+                              lanes);
         }
     }
 }

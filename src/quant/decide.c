@@ -55,11 +55,38 @@ oct_status oct_decide_watch(const oct_qmap *m, const oct_target *t, oct_calibrat
 
 /* --- switching off --- */
 
-static void switch_off(oct_qpoint *p, const char *why)
+static void be_off(oct_qpoint *p, const char *why)
 {
     p->state = OCT_QSTATE_OFF;
     p->dominator = -1;
     p->reason = why;
+}
+
+/* The first of those that had their scale from this point decides for the others now. */
+static void hand_on(oct_qmap *m, int32_t point)
+{
+    const oct_qpoint *old = &m->points[point];
+    int32_t heir = -1;
+
+    for (int32_t i = 0; i < m->n_points; i++) {
+        oct_qpoint *p = &m->points[i];
+
+        if (p->state != OCT_QSTATE_DOMINATED || p->dominator != point) continue;
+        p->dominator = heir;
+        if (heir >= 0) continue;
+        heir = i;
+        p->state = OCT_QSTATE_ACTIVE;
+        p->spec = old->spec;
+        p->n = old->n;
+        p->scale = old->scale;
+        p->zero = old->zero;
+    }
+}
+
+void oct_decide_switch_off(oct_qmap *m, int32_t point, const char *why)
+{
+    if (m->points[point].state == OCT_QSTATE_ACTIVE) hand_on(m, point);
+    be_off(&m->points[point], why);
 }
 
 /* The node reads what is in front of it unrounded, and has float weights and a float result. */
@@ -70,7 +97,7 @@ static oct_status keep_float(oct_qmap *m, const oct_node *n, const char *why)
 
     if (!why) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < m->n_points; i++)
-        if (m->points[i].node == n || oct_place_preact(m, i) == n) switch_off(&m->points[i], why);
+        if (m->points[i].node == n || oct_place_preact(m, i) == n) oct_decide_switch_off(m, i, why);
     m->float_reason[n->id] = why;
     if (input < 0 || m->points[input].node) return OCT_OK;
     unrounded = m->points[input];
@@ -79,7 +106,7 @@ static oct_status keep_float(oct_qmap *m, const oct_node *n, const char *why)
     unrounded.n = 0;
     unrounded.scale = NULL;
     unrounded.zero = NULL;
-    switch_off(&unrounded, why);
+    be_off(&unrounded, why);
     return oct_qmap_add(m, &unrounded, NULL);
 }
 
@@ -96,7 +123,7 @@ static oct_status leave_result(oct_qmap *m, const oct_node *n)
     if (!oct_node_is_product(n))
         return keep_float(m, n, "kept in float: what the last steps read is not rounded");
     for (int32_t i = 0; i < m->n_points; i++)
-        if (oct_place_preact(m, i) == n) switch_off(&m->points[i], "the last steps read it");
+        if (oct_place_preact(m, i) == n) oct_decide_switch_off(m, i, "the last steps read it");
     return OCT_OK;
 }
 
@@ -165,7 +192,7 @@ static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
 
 /* --- points that nobody reads any more --- */
 
-/* The value that integers of a convolution leave it by. */
+/* The value that integers of a convolution leave it by, where they must. */
 static const oct_value *result_of(const oct_qmap *m, const oct_node *n)
 {
     const oct_node *user = oct_sole_user(n->out[0]);
@@ -179,7 +206,8 @@ static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n,
     const bool moves = oct_node_moves_data(n) && !m->float_reason[n->id];
     bool reads = computes && n->op->flow == OCT_FLOW_SOURCE;
 
-    if (oct_decide_is_integer(m, n)) is_read[result_of(m, n)->id] = 1;
+    if ((t->flags & OCT_TARGET_MAY_PREACT) && oct_decide_is_integer(m, n))
+        is_read[result_of(m, n)->id] = 1;
     for (int32_t i = 0; i < n->n_out; i++)
         reads |= n->out[i] && is_read[n->out[i]->id] && (computes || moves);
     for (int32_t i = 0; i < n->n_in && reads; i++) {
@@ -198,10 +226,11 @@ static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
     for (const oct_node *n = m->g->last; n; n = n->prev)
         mark_read(m, t, n, is_read);
     for (int32_t i = 0; i < m->n_points; i++) {
-        oct_qpoint *p = &m->points[i];
+        const oct_qpoint *p = &m->points[i];
 
-        if (p->role == OCT_QROLE_ACT && !p->node && !p->value->is_output && !is_read[p->value->id])
-            switch_off(p, "nothing reads it as integers");
+        if (p->state == OCT_QSTATE_OFF || p->role != OCT_QROLE_ACT || p->node) continue;
+        if (!p->value->is_output && !is_read[p->value->id])
+            oct_decide_switch_off(m, i, "nothing reads it as integers");
     }
     return OCT_OK;
 }
@@ -214,6 +243,8 @@ oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c
 
     if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
     if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
+    if (!may_preact) st = oct_decide_split(m, t, c, a);
+    oct_arena_reset(a);
     for (const oct_node *n = m->g->first; n && !st; n = n->next) {
         if (!oct_decide_is_integer(m, n)) continue;
         st = may_preact ? judge(m, n, c, a) : judge_input(m, n, c, a);

@@ -9,6 +9,9 @@
 /* A convolution that has codes for weights, so far. */
 bool oct_decide_is_integer(const oct_qmap *m, const oct_node *n);
 
+/* A point that others have their scale from hands it on. */
+void oct_decide_switch_off(oct_qmap *m, int32_t point, const char *why);
+
 /* --- decide_harm.c: noise against variance, mean of the channels --- */
 
 /* How much of it is let through. */
@@ -27,6 +30,13 @@ oct_status oct_decide_input_harm(const oct_qmap *m, const oct_node *n, float ste
 /* By node id: 1 where float is faster, all in all, though integers would be exact enough. */
 oct_status oct_decide_costs(const oct_qmap *m, const oct_target *t, oct_arena *a,
                             uint8_t *is_float);
+
+/* --- decide_split.c --- */
+
+/* Where values that are joined or moved have one scale that is too coarse for who reads them,
+ * layers round what they read by scales of their own. */
+oct_status oct_decide_split(oct_qmap *m, const oct_target *t, const oct_calibration *c,
+                            oct_arena *a);
 
 /* --- decide_share.c --- */
 

@@ -81,6 +81,11 @@ static void snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
     *zero = (int32_t)lrintf(SILU_DEPTH / snapped);
 }
 
+static oct_status nothing_seen(const oct_qmap *m, const oct_value *v)
+{
+    return oct_fail(m->ctx, OCT_ERR_STATE, "nothing was seen of value '%s'", v->name);
+}
+
 /* All that was seen under one scale. Points dominated by this one add what they saw. */
 static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration *c,
                          oct_observer **out)
@@ -90,9 +95,7 @@ static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration 
     oct_status st;
 
     *out = NULL;
-    if (!w || !w->range)
-        return oct_fail(m->ctx, OCT_ERR_STATE, "nothing was seen of value '%s'",
-                        m->points[root].value->name);
+    if (!w || !w->range) return nothing_seen(m, m->points[root].value);
     st = oct_observer_new(m->ctx, &w->range->options, w->channels, &all);
     if (!st) st = oct_observer_merge(all, w->range);
     for (int32_t i = 0; i < m->n_points && !st; i++) {
@@ -141,7 +144,8 @@ static void share_scales(const oct_qpoint *p, float *scale, int32_t *zero, int64
     }
 }
 
-static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, oct_arena *a)
+static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, bool is_silu,
+                              oct_arena *a)
 {
     const int64_t n = oct_observer_n_ranges(seen);
     oct_qpoint *p = &m->points[i];
@@ -156,7 +160,7 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
     share_scales(p, scale, zero, n);
-    for (int64_t k = 0; k < n && oct_is_silu(p->value); k++)
+    for (int64_t k = 0; k < n && is_silu; k++)
         snap_to_silu(&p->spec, &scale[k], &zero[k]);
     return oct_qpoint_set(m, i, scale, zero, n);
 }
@@ -172,10 +176,63 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
 
         if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) continue;
         st = gather(m, i, c, &seen);
-        if (!st) st = solve_point(m, i, seen, a);
+        if (!st) st = solve_point(m, i, seen, oct_is_silu(p->value), a);
         oct_observer_free(seen);
         oct_arena_reset(a);
     }
     oct_arena_free(a);
+    return st;
+}
+
+/* --- what is moved, without what shares its scale --- */
+
+typedef struct walk {
+    const oct_calibration *c;
+    const oct_value **todo;
+    int32_t n;
+    uint8_t *is_known; /* by value id */
+    oct_observer *all; /* NULL: nothing yet */
+    bool is_silu;      /* so far */
+} walk;
+
+static void visit(walk *w, const oct_value *v)
+{
+    if (v->data || w->is_known[v->id]) return;
+    w->is_known[v->id] = 1;
+    w->todo[w->n++] = v;
+}
+
+/* What was seen of a source, or else where the value is moved from. */
+static oct_status look_behind(const oct_qmap *m, walk *w, const oct_value *v)
+{
+    const oct_watch *seen = oct_calibration_of(w->c, v);
+
+    if (seen && seen->range) {
+        if (!w->all)
+            OCT_TRY(oct_observer_new(m->ctx, &seen->range->options, seen->channels, &w->all));
+        w->is_silu = w->is_silu && oct_is_silu(v);
+        return oct_observer_merge(w->all, seen->range);
+    }
+    if (!v->producer || !oct_node_moves_data(v->producer)) return nothing_seen(m, v);
+    for (int32_t i = 0; i < oct_node_n_data(v->producer); i++)
+        visit(w, v->producer->in[i]);
+    return OCT_OK;
+}
+
+oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c, oct_arena *a)
+{
+    const size_t n_ids = (size_t)m->g->root->n_value_ids + 1;
+    walk w = {.c = c, .is_silu = true};
+    oct_status st = OCT_OK;
+
+    w.todo = oct_arena_array(a, n_ids, sizeof(*w.todo));
+    w.is_known = oct_arena_alloc(a, n_ids);
+    if (!w.todo || !w.is_known) return OCT_ERR_MEMORY;
+    visit(&w, m->points[point].value);
+    while (w.n > 0 && !st)
+        st = look_behind(m, &w, w.todo[--w.n]);
+    if (!st && !w.all) st = nothing_seen(m, m->points[point].value);
+    if (!st) st = solve_point(m, point, w.all, w.is_silu, a);
+    oct_observer_free(w.all);
     return st;
 }

@@ -9,7 +9,7 @@
 #include "quant/decide_parts.h"
 
 #define ROUNDS  3
-#define PART    0.1   /* of the noise that is let through otherwise */
+#define PART    0.5   /* of the noise that is let through otherwise */
 #define COARSER 2.0f  /* steps that sums and products of activations stand */
 #define BEYOND  0.05f /* part of a range that may be cut off */
 

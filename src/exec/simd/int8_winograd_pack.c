@@ -26,7 +26,7 @@ bool oct_int8_winograd_pays(const oct_int8 *set, const oct_int8_conv *c)
             return false;
     plain = (double)(c->out_h * c->out_w * vecs) * (double)ceil_div(c->c_in * 9, 4) * per_quad;
     tiled = (double)(OCT_INT8_POINTS * ceil_div(c->c_in, 2) * vecs) * per_pair;
-    tiled += (double)(280 * ceil_div(c->c_in, 2 * set->width) + 200 * vecs);
+    tiled += (double)(90 * ceil_div(c->c_in, set->width) + 150 * vecs);
     return tiled * (double)tiles < plain;
 }
 

@@ -9,7 +9,7 @@
 #define POINTS  OCT_INT8_POINTS
 #define TILES   OCT_INT8_MAX_TILES
 #define MAX_VEC 3
-#define AHEAD   4096       /* bytes of weights that are fetched early: there are many */
+#define AHEAD   16384      /* bytes of weights that are fetched early: there are many */
 #define INV_9   954437177u /* modulo 2^32 */
 
 /* One picture of a run, and the scratch memory of this thread. */
@@ -54,7 +54,7 @@ INLINE void product(const uint16_t *x, int64_t row, int64_t pairs, const int8_t 
         UNROLL for (int v = 0; v < NV; v++)
         {
             memcpy(&wv[v], w + v * BW, BW);
-            __builtin_prefetch(w + v * BW + AHEAD);
+            __builtin_prefetch(w + v * BW + AHEAD, 0, 2); /* the first cache waits for so many */
         }
         UNROLL for (int i = 0; i < MR; i++)
         {

@@ -79,15 +79,16 @@ static int64_t even_parts(int64_t n, int64_t most, int n_threads)
 
 /*
  * Few tiles need all weights, and those are many: then each thread makes as many channels of all
- * tiles and fetches its weights alone, though all make points of the same codes.
+ * tiles and fetches its weights alone. All make points of the same codes, which pays for two blocks.
  */
 static int64_t tile_groups(const oct_int8_conv *c, int n_threads)
 {
+    const int64_t threads = OCT_MAX(n_threads, 1);
     const int64_t n_vec = (c->c_out + c->set->width - 1) / c->set->width;
     const bool few = c->batch * c->tiles[0] * c->tiles[1] <= 2 * OCT_INT8_MAX_TILES;
-    const bool even = n_vec % c->n_blocks == 0 && c->n_blocks % OCT_MAX(n_threads, 1) == 0;
+    const bool even = n_vec % c->n_blocks == 0 && c->n_blocks % threads == 0;
 
-    return few && even ? OCT_MAX(n_threads, 1) : 1;
+    return few && even && c->n_blocks >= 2 * threads ? threads : 1;
 }
 
 void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,

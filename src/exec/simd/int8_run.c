@@ -79,7 +79,8 @@ static int64_t even_parts(int64_t n, int64_t most, int n_threads)
 
 /*
  * Few tiles need all weights, and those are many: then each thread makes as many channels of all
- * tiles and fetches its weights alone. All make points of the same codes, which pays for two blocks.
+ * tiles and fetches its weights alone. All make points of the same codes, which pays for two
+ * blocks.
  */
 static int64_t tile_groups(const oct_int8_conv *c, int n_threads)
 {

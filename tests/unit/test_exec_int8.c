@@ -425,6 +425,49 @@ static void ties_go_to_even(void **state)
 }
 
 /* A matrix [k][n], rows of pixels, zero points given when it runs. */
+/* Sums and scales beyond what a network has; the results leave the range of codes on both sides. */
+static void swish_at_its_limits(void **state)
+{
+    enum { C = 16, ROWS = 7 };
+    static const int32_t sums[ROWS] = {INT32_MIN, -100000, -300, 0, 17, 4000, INT32_MAX};
+    static const float sizes[8] = {0, 1e-38f, 1e-30f, 1e-9f, 1e-4f, 0.002f, 0.02f, 1e3f};
+    const float y_scale = 0.1f;
+    const int32_t zero = 2;
+    float scale[C];
+    const oct_int8_finish_spec spec = {.c = C,
+                                       .scale = scale,
+                                       .act = {{OCT_ACT_SWISH, 1, 0}, {0}},
+                                       .out = OCT_INT8_U8,
+                                       .y = {1, &y_scale, &zero}};
+    const oct_int8 *set, *plain = NULL;
+
+    (void)state;
+    for (int i = 0; (set = oct_int8_at(i)); i++)
+        plain = set;
+    for (int n = 7; n <= 8; n++) { /* results that integers can hold, and others */
+        uint8_t want[ROWS * C], got[ROWS * C];
+
+        for (int i = 0; i < C; i++)
+            scale[i] = sizes[i % n];
+        for (int s = -1; (set = s < 0 ? plain : oct_int8_at(s)); s++) {
+            int32_t sum[ROWS * C];
+            void *memory = get(oct_int8_finish_size(C));
+            oct_int8_finish f;
+
+            for (int i = 0; i < ROWS * C; i++)
+                sum[i] = sums[i / C];
+            oct_int8_finish_pack(&spec, memory, &f);
+            assert_int_equal(f.tame, n == 7);
+            set->finish(&f, sum, C, 0, C, ROWS, NULL, 0, s < 0 ? want : got, C);
+            if (s >= 0) assert_memory_equal(got, want, sizeof(want));
+            free(memory);
+        }
+        assert_int_equal(want[0], zero);      /* no scale */
+        assert_int_equal(want[2 * C + 5], 0); /* -0.2 is two steps and more below zero */
+        assert_int_equal(want[(ROWS - 1) * C + 6], 255);
+    }
+}
+
 static void matrix_product_with_late_zero_points(void **state)
 {
     enum { M = 37, K = 45, N = 83 };
@@ -779,6 +822,7 @@ int main(void)
         cmocka_unit_test(activations_residuals_and_rounding),
         cmocka_unit_test(large_biases),
         cmocka_unit_test(ties_go_to_even),
+        cmocka_unit_test(swish_at_its_limits),
         cmocka_unit_test(matrix_product_with_late_zero_points),
         cmocka_unit_test(codes_to_floats_and_back),
         cmocka_unit_test(planes),

@@ -424,7 +424,6 @@ static void ties_go_to_even(void **state)
     }
 }
 
-/* A matrix [k][n], rows of pixels, zero points given when it runs. */
 /* Sums and scales beyond what a network has; the results leave the range of codes on both sides. */
 static void swish_at_its_limits(void **state)
 {
@@ -468,6 +467,7 @@ static void swish_at_its_limits(void **state)
     }
 }
 
+/* A matrix [k][n], rows of pixels, zero points given when it runs. */
 static void matrix_product_with_late_zero_points(void **state)
 {
     enum { M = 37, K = 45, N = 83 };

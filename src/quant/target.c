@@ -156,7 +156,7 @@ static const oct_target table[] = {
         .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_DEPTHWISE_ALONE |
                  OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_MAY_STAY_FLOAT,
         .ops = openvino_ops,
-        .act_ranges = "mse",
+        .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
         .opset = 13,
@@ -173,7 +173,7 @@ static const oct_target table[] = {
         .flags = OCT_TARGET_INPUTS_ONLY | OCT_TARGET_SKIP_BRANCH | OCT_TARGET_FUSES_ACTIVATION |
                  OCT_TARGET_MAY_STAY_FLOAT,
         .ops = tensorrt_ops,
-        .act_ranges = "mse",
+        .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
         .opset = 13,

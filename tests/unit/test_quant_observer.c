@@ -262,7 +262,7 @@ static void near_the_best(fixture *f, const char *name, double clip)
 static void mse_is_near_the_best_there_is(void **state)
 {
     near_the_best(*state, "mse", 1);
-    near_the_best(*state, "mse_wide", 16);
+    near_the_best(*state, "mse_wide", 4);
 }
 
 /* Bins are fewer for each channel, and side by side not all pixels are counted; the range is nearly

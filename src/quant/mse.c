@@ -2,7 +2,7 @@
 /*
  * mse: the range with the least squared error, of rounding inside it and of clipping outside.
  *
- * mse_wide: the same, with errors of clipping counted CLIP_WEIGHT times. Errors of rounding are as
+ * mse_wide: the same, with errors of clipping counted several times. Errors of rounding are as
  * often above as below, and mostly cancel in the sums behind; what clipping takes from neighbouring
  * pixels has one sign and adds up, and it is taken from the strongest answers.
  */
@@ -11,7 +11,9 @@
 
 #include "quant/histogram.h"
 
-enum { CLIP_WEIGHT = 4 }; /* docs/accuracy.md: 1 and 16 are worse on most networks */
+/* docs/accuracy.md: 1 and 16 are worse on most networks. Where each channel has its own range,
+ * what is clipped was not the strongest of all. */
+enum { CLIP_WEIGHT = 4, CHANNEL_CLIP_WEIGHT = 2 };
 
 typedef struct search {
     const oct_qspec *spec;
@@ -160,8 +162,10 @@ static void search_pow2(search *q)
 static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
                             float *low, float *high)
 {
-    const bool wide = o->row == &oct_observer_mse_wide;
-    search q = {.spec = spec, .clip_weight = wide ? CLIP_WEIGHT : 1, .d = d, .error = DBL_MAX};
+    const int weight = o->row != &oct_observer_mse_wide ? 1
+                       : o->options.per_channel         ? CHANNEL_CLIP_WEIGHT
+                                                        : CLIP_WEIGHT;
+    search q = {.spec = spec, .clip_weight = weight, .d = d, .error = DBL_MAX};
 
     oct_qspec_limits(spec, &q.low, &q.high);
     *low = (float)d->low;
@@ -193,5 +197,5 @@ static oct_status solve(const oct_observer *o, const oct_qspec *spec, float *low
     }
 
 const oct_observer_row oct_observer_mse = ROW("mse", "the range with the least squared error");
-const oct_observer_row oct_observer_mse_wide =
-    ROW("mse_wide", "the same, with clipping counted 4 times: it adds up in the layers behind");
+const oct_observer_row oct_observer_mse_wide = ROW(
+    "mse_wide", "the same, with clipping counted several times: it adds up in the layers behind");

@@ -165,21 +165,63 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     return oct_qpoint_set(m, i, scale, zero, n);
 }
 
+/* What follows a value, between the ends of what the codes behind it can hold. */
+typedef struct ends {
+    float (*follow)(const void *user, float x);
+    const void *user;
+    float low, high;
+} ends;
+
+static float follow_to_ends(const void *user, float x)
+{
+    const ends *e = user;
+    const float y = e->follow(e->user, x);
+
+    return OCT_MIN(OCT_MAX(y, e->low), e->high);
+}
+
+/* What the activation's own codes cut off is lost anyway: no step of this point is spent on it. */
+static void heed_result(const oct_qmap *m, const oct_value *v, oct_observer *seen, ends *e)
+{
+    const oct_value *result = oct_behind_of(v).result;
+    const int32_t k = m->of_value[result->id];
+    const oct_qpoint *p = k >= 0 ? oct_qmap_root(m, k) : NULL;
+
+    if (!p || p->state != OCT_QSTATE_ACTIVE || p->n != 1) return;
+    *e = (ends){.follow = seen->options.follow, .user = seen->options.follow_user};
+    oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &e->low, &e->high);
+    seen->options.follow = follow_to_ends;
+    seen->options.follow_user = e;
+}
+
+static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, bool follows,
+                             oct_arena *a)
+{
+    const oct_qpoint *p = &m->points[i];
+    oct_observer *seen = NULL;
+    oct_status st;
+    ends e;
+
+    if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) return OCT_OK;
+    st = gather(m, i, c, &seen);
+    if (!st && (seen->options.follow != NULL) == follows) {
+        if (follows) heed_result(m, p->value, seen, &e);
+        st = solve_point(m, i, seen, oct_is_silu(p->value), a);
+    }
+    oct_observer_free(seen);
+    oct_arena_reset(a);
+    return st;
+}
+
 oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
 {
     oct_arena *a = oct_arena_new(m->ctx);
     oct_status st = a ? OCT_OK : OCT_ERR_MEMORY;
 
-    for (int32_t i = 0; i < m->n_points && !st; i++) {
-        const oct_qpoint *p = &m->points[i];
-        oct_observer *seen = NULL;
-
-        if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) continue;
-        st = gather(m, i, c, &seen);
-        if (!st) st = solve_point(m, i, seen, oct_is_silu(p->value), a);
-        oct_observer_free(seen);
-        oct_arena_reset(a);
-    }
+    /* first what activations make, then what they are made of */
+    for (int follows = 0; follows < 2; follows++)
+        for (int32_t i = 0; i < m->n_points && !st; i++)
+            st = solve_seen(m, i, c, follows, a);
     oct_arena_free(a);
     return st;
 }

@@ -121,7 +121,7 @@ static const oct_target table[] = {
         .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_CHANNELS_AT_DENSE |
                  OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_FUSES_RESIDUAL,
         .ops = octet_ops,
-        .act_ranges = "mse",
+        .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
         .opset = 13,

@@ -3,6 +3,7 @@
 #include "tests/unit/place_net.h"
 
 #include "quant/decide.h"
+#include "quant/solve.h"
 
 /* x -> a -> SiLU -> b (depthwise) -> SiLU -> c -> Exp */
 typedef struct net {
@@ -263,6 +264,36 @@ static void ranges_are_chosen_for_what_follows(void **state)
     close_net(&n);
 }
 
+/* What SiLU makes is held up to 10: its operand's codes do not go on to 60. */
+static void ranges_end_where_results_do(void **state)
+{
+    enum { N = 4000 };
+    fixture *f = *state;
+    oct_quantize_options o;
+    const oct_qpoint *p;
+    float low, high;
+    net n;
+
+    oct_quantize_options_init(&o);
+    build(&n, f, "ort");
+    assert_ok(f->ctx, oct_solve_watch(n.p.m, n.p.t, &o, n.c));
+    for (int32_t i = 0; i < n.c->n; i++) {
+        const oct_watch *w = &n.c->watch[i];
+        float data[N];
+
+        for (int k = 0; k < N; k++)
+            data[k] = (w->value == n.a ? 60.0f : 10.0f) * (float)(k + 1) / N;
+        if (w->range)
+            oct_observer_see(w->range,
+                             &(oct_sight){.data = data, .pixels = N, .channels = 1, .pitch = 1});
+    }
+    assert_ok(f->ctx, oct_solve_activations(n.p.m, n.c));
+    p = at(&n.p, n.a);
+    oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &low, &high);
+    assert_true(high > 9 && high < 11);
+    close_net(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +310,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_first_layer_of_a_picture_is_float, setup, teardown),
         cmocka_unit_test_setup_teardown(other_targets_are_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(ranges_are_chosen_for_what_follows, setup, teardown),
+        cmocka_unit_test_setup_teardown(ranges_end_where_results_do, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,7 @@ static oct_status clone_value(cloner *c, const oct_value *v, oct_graph *owner)
     *w = (oct_value){.id = v->id,
                      .graph = owner,
                      .type = v->type,
+                     .is_declared = v->is_declared,
                      .out_index = v->out_index,
                      .is_input = v->is_input,
                      .is_output = v->is_output,

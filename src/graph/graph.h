@@ -62,6 +62,7 @@ struct oct_value {
     const char *name;
     oct_graph *graph;
     oct_type type;
+    bool is_declared;      /* a part of its type is known from the file alone, not by inference */
     const char **dim_name; /* NULL, or for each dim a symbolic name or NULL */
     oct_node *producer;    /* NULL: input or constant */
     int32_t out_index;     /* which output of the producer */

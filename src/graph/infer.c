@@ -21,19 +21,20 @@ static oct_tensor *known_data(const known *k, const oct_value *v)
 }
 
 /* Inference decides; what it leaves open is filled from what was known before (value_info). */
-static void merge_type(oct_type *known_type, const oct_type *inferred)
+static void set_type(oct_value *v, const oct_type *inferred)
 {
     oct_type t = *inferred;
 
-    if (t.dtype == OCT_DTYPE_NONE) t.dtype = known_type->dtype;
+    if (t.dtype == OCT_DTYPE_NONE) t.dtype = v->type.dtype;
     if (t.rank < 0) {
-        t.rank = known_type->rank;
-        memcpy(t.dim, known_type->dim, sizeof(t.dim));
-    } else if (t.rank == known_type->rank) {
+        t.rank = v->type.rank;
+        memcpy(t.dim, v->type.dim, sizeof(t.dim));
+    } else if (t.rank == v->type.rank) {
         for (int i = 0; i < t.rank; i++)
-            if (t.dim[i] < 0) t.dim[i] = known_type->dim[i];
+            if (t.dim[i] < 0) t.dim[i] = v->type.dim[i];
     }
-    *known_type = t;
+    v->is_declared = !oct_type_equal(&t, inferred);
+    v->type = t;
 }
 
 static oct_status infer_node(oct_node *n, const known *k)
@@ -45,7 +46,6 @@ static oct_status infer_node(oct_node *n, const known *k)
     oct_type *out = NULL;
     oct_status st = OCT_ERR_MEMORY;
 
-    if (!n->op->shape) return OCT_OK; /* opaque: types stay as declared */
     if (!(in = oct_calloc(ctx, n_in, sizeof(*in)))) goto done;
     if (!(data = oct_calloc(ctx, n_in, sizeof(*data)))) goto done;
     if (!(out = oct_calloc(ctx, n_out, sizeof(*out)))) goto done;
@@ -56,10 +56,11 @@ static oct_status infer_node(oct_node *n, const known *k)
     }
     for (int32_t i = 0; i < n->n_out; i++)
         out[i] = oct_type_unknown(OCT_DTYPE_NONE);
-    st = n->op->shape(&(oct_infer){.ctx = ctx, .node = n, .in = in, .data = data, .out = out});
-    if (st) goto done;
-    for (int32_t i = 0; i < n->n_out; i++)
-        if (n->out[i]) merge_type(&n->out[i]->type, &out[i]);
+    st = OCT_OK;
+    if (n->op->shape) /* if not, it is opaque: types stay as declared */
+        st = n->op->shape(&(oct_infer){.ctx = ctx, .node = n, .in = in, .data = data, .out = out});
+    for (int32_t i = 0; i < n->n_out && !st; i++)
+        if (n->out[i]) set_type(n->out[i], &out[i]);
 done:
     oct_free(ctx, in);
     oct_free(ctx, data);

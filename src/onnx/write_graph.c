@@ -202,14 +202,14 @@ static bool is_quantized(const oct_graph *g)
     return false;
 }
 
-static bool goes_without_saying(const oct_value *v)
+/* Other readers may not know an operator of another domain, even if octet does. */
+static bool must_say(const oct_value *v)
 {
-    const char *domain = oct_op_domain(v->producer->op);
-
-    return !v->raw_type && (!domain || !*domain || strcmp(domain, "ai.onnx") == 0);
+    return v->raw_type || v->is_declared ||
+           (v->type.dtype != OCT_DTYPE_NONE && oct_op_domain(v->producer->op)[0]);
 }
 
-/* Types of the values inside, as far as they are known. */
+/* Types of the values inside, as far as they are known and have to be said. */
 static bool put_value_infos(pb_ostream_t *s, const pb_field_t *f, void *const *arg)
 {
     const item *it = *arg;
@@ -220,9 +220,8 @@ static bool put_value_infos(pb_ostream_t *s, const pb_field_t *f, void *const *a
         const oct_value *v = it->e->values[i];
 
         if (!v->producer || v->is_output) continue;
-        if (v->type.dtype == OCT_DTYPE_NONE && !v->raw_type) continue;
-        if (few && goes_without_saying(v)) continue;
-        if (!encode_value(s, f, v)) return false;
+        if (must_say(v) || (!few && v->type.dtype != OCT_DTYPE_NONE))
+            if (!encode_value(s, f, v)) return false;
     }
     return true;
 }

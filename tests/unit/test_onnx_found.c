@@ -119,6 +119,38 @@ static void kept_attributes_under_another_name(void **state)
     round_trip(f, &m);
 }
 
+/* Types that no reader can find by itself: of an operator it does not know, of a shape that is
+ * itself computed, of a shape without an element type. */
+static void types_only_the_file_knows(void **state)
+{
+    static const struct {
+        const char *op, *in;
+        int dtype;
+    } rows[] = {
+        {"Foo", "x", OCT_DTYPE_F32},
+        {"Foo", "x", OCT_DTYPE_NONE},
+        {"Reshape", "x shape", OCT_DTYPE_F32},
+        {"NonZero", "x", OCT_DTYPE_I64},
+    };
+    const int64_t two[] = {2};
+
+    for (size_t i = 0; i < 2 * OCT_COUNT(rows); i++) {
+        pb g = {0}, m, declared = value("y", rows[i / 2].dtype, 2, d23);
+
+        add_input(&g, f32("x", 2, d23));
+        add_input(&g, value("shape", OCT_DTYPE_I64, 1, two));
+        add_input(&g, value("codes", OCT_DTYPE_I8, 2, d23));
+        add_input(&g, f32("scale", 0, NULL));
+        add_node(&g, node(rows[i / 2].op, rows[i / 2].in, "y"));
+        add_node(&g, node("Identity", "y", "z"));
+        if (i % 2) add_node(&g, node("DequantizeLinear", "codes scale", "d")); /* fewer types */
+        pb_msg(&g, 13, &declared);
+        add_output(&g, value("z", OCT_DTYPE_NONE, -1, NULL));
+        m = model_of(&g, 13);
+        round_trip(*state, &m);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -128,6 +160,7 @@ int main(void)
         T(a_shape_no_tensor_can_have),
         T(axes_at_the_end_of_the_numbers),
         T(kept_attributes_under_another_name),
+        T(types_only_the_file_knows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

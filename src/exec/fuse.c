@@ -3,11 +3,12 @@
  * Nodes to steps: an anchor (convolution, matrix product, sum) takes in the activation and the
  * residual sum behind it, so the values between are never stored.
  */
-#include <string.h>
 
 #include "exec/fuse.h"
 #include "op/op.h"
 #include "pass/codes.h"
+#include "pass/means.h"
+#include "pass/rewrite.h"
 
 /* What may follow an anchor inside one step. */
 enum { TAKES_ACT = 1, TAKES_RESIDUAL = 2 };
@@ -126,18 +127,14 @@ static bool find_shuffle_of(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
     const oct_type *x, *split;
     const oct_node *t, *back;
-    const oct_attr *perm;
     static const int64_t swap[] = {0, 2, 1, 3, 4};
 
     if (!is_view(n)) return false;
     x = &n->in[0]->type;
     split = &n->out[0]->type;
     t = oct_fuser_only_user(f, n->out[0]);
-    if (x->rank != 4 || !is_shuffled_type(x->dtype) || split->rank != 5 || !t ||
-        t->op != &oct_op_transpose)
-        return false;
-    perm = oct_node_attr(t, "perm");
-    if (!perm || perm->n != 5 || memcmp(perm->is, swap, sizeof(swap)) != 0) return false;
+    if (x->rank != 4 || !is_shuffled_type(x->dtype) || split->rank != 5) return false;
+    if (!oct_node_turns(t, swap, 5)) return false;
     back = oct_fuser_only_user(f, t->out[0]);
     if (!is_view(back) || !oct_type_equal(&back->out[0]->type, x)) return false;
     if (split->dim[0] != x->dim[0] || split->dim[3] != x->dim[2] || split->dim[4] != x->dim[3])
@@ -171,54 +168,20 @@ static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
     return true;
 }
 
-/* A softmax over the second axis. */
-static bool is_softmax_of_bins(const oct_node *n)
+static bool find_means(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
-    const oct_attr *axis = n && n->op == &oct_op_softmax ? oct_node_attr(n, "axis") : NULL;
+    oct_means m;
 
-    return axis && (axis->i == 1 || axis->i == -3);
-}
-
-/* A 1x1 convolution of all channels to one, without bias. */
-static bool is_weighted_sum(const oct_node *n, int64_t bins)
-{
-    const oct_tensor *w = n && n->op == &oct_op_conv ? oct_node_const(n, 1) : NULL;
-
-    return w && !oct_node_in(n, 2) && w->type.dtype == OCT_DTYPE_F32 && w->type.rank == 4 &&
-           w->type.dim[0] == 1 && w->type.dim[1] == bins && oct_tensor_length(w) == bins &&
-           oct_type_len(&n->in[0]->type) == bins * oct_type_len(&n->out[0]->type);
-}
-
-/* Reshape [N,sides,bins,P], Transpose to [N,bins,..], Softmax, Conv: means of distributions. */
-static bool find_expectation(const oct_fuser *f, const oct_node *n, oct_group *g)
-{
-    const oct_type *x, *split;
-    const oct_node *t, *soft, *sum;
-    const oct_attr *perm;
-    bool is_by_pixel;
-    static const int64_t by_side[] = {0, 2, 1, 3}, by_pixel[] = {0, 2, 3, 1};
-
-    if (!is_view(n) || n->in[0]->data) return false;
-    x = &n->in[0]->type;
-    split = &n->out[0]->type;
-    t = oct_fuser_only_user(f, n->out[0]);
-    perm = t && t->op == &oct_op_transpose ? oct_node_attr(t, "perm") : NULL;
-    if (!oct_type_has_channels(x) || x->dtype != OCT_DTYPE_F32 || split->rank != 4 || !perm)
+    if (!oct_means_find(n, &m) || !oct_type_has_channels(&n->in[0]->type)) return false;
+    if (!oct_fuser_only_user(f, n->out[0]) || !oct_fuser_only_user(f, m.turn->out[0]) ||
+        !oct_fuser_only_user(f, m.softmax->out[0]))
         return false;
-    if (perm->n != 4 || oct_type_len(x) < 1) return false;
-    if (split->dim[0] != x->dim[0] || split->dim[1] * split->dim[2] != x->dim[1]) return false;
-    is_by_pixel = memcmp(perm->is, by_pixel, sizeof(by_pixel)) == 0;
-    if (!is_by_pixel && memcmp(perm->is, by_side, sizeof(by_side)) != 0) return false;
-    soft = oct_fuser_only_user(f, t->out[0]);
-    if (!is_softmax_of_bins(soft)) return false;
-    sum = oct_fuser_only_user(f, soft->out[0]);
-    if (!is_weighted_sum(sum, split->dim[2])) return false;
     g->inner[g->n_inner++] = n;
-    g->inner[g->n_inner++] = t;
-    g->inner[g->n_inner++] = soft;
-    g->last = sum;
-    g->fuse.bins = (int32_t)split->dim[2];
-    g->fuse.by_pixel = is_by_pixel;
+    g->inner[g->n_inner++] = m.turn;
+    g->inner[g->n_inner++] = m.softmax;
+    g->last = m.sum;
+    g->fuse.bins = (int32_t)m.bins;
+    g->fuse.by_pixel = m.by_pixel;
     return true;
 }
 
@@ -262,7 +225,7 @@ static oct_status find_groups(oct_fuser *f)
         if (!g) {
             if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
             *g = (oct_group){.anchor = n, .last = n, .fuse = {.residual = -1}};
-            if (!find_shuffle(f, n, g) && !find_expectation(f, n, g) && !find_fake(f, n, g))
+            if (!find_shuffle(f, n, g) && !find_means(f, n, g) && !find_fake(f, n, g))
                 oct_group_grow(f, g);
         }
         OCT_TRY(commit(f, g));

@@ -6,6 +6,7 @@
 enum { A, B, C };
 
 typedef struct product {
+    oct_type a, b, y;
     int rank;
     bool trans_a, trans_b;
 } product;
@@ -30,21 +31,42 @@ static bool is_row(const oct_type *c, int64_t columns)
     return c->rank >= 1 && c->dim[c->rank - 1] == columns && oct_type_len(c) == columns;
 }
 
+/* All rows of all matrices as one. */
+static oct_type one_matrix(const oct_type *t)
+{
+    const int64_t columns = t->dim[t->rank - 1];
+
+    return oct_type_make(t->dtype, 2, (const int64_t[]){oct_type_len(t) / columns, columns});
+}
+
+/* Where one matrix multiplies all of the other operand, that is one product and not thousands of
+ * small ones. */
+static void merge_batch(product *pr)
+{
+    if (oct_type_span(&pr->b, 0, pr->b.rank - 2) != 1) return;
+    pr->a = one_matrix(&pr->a);
+    pr->b = one_matrix(&pr->b);
+    pr->y = one_matrix(&pr->y);
+}
+
 static bool find_product(const oct_plan *p, const oct_step *s, product *pr)
 {
-    const oct_type *a = &p->slots[s->in[A]].type, *b = &p->slots[s->in[B]].type;
-    const oct_type *y = &p->slots[s->out[0]].type;
     const oct_tensor *c = oct_step_const(p, s, C);
+    const bool is_plain = s->node->op == &oct_op_mat_mul;
 
-    *pr = (product){.rank = OCT_MAX(a->rank, b->rank)};
-    if (a->rank < 2 || b->rank < 2 || pr->rank > 6) return false;
-    if (oct_type_len(a) < 1 || oct_type_len(b) < 1) return false;
-    if (s->node->op == &oct_op_mat_mul) return true;
+    *pr = (product){
+        .a = p->slots[s->in[A]].type, .b = p->slots[s->in[B]].type, .y = p->slots[s->out[0]].type};
+    if (pr->a.rank < 2 || pr->b.rank < 2) return false;
+    if (oct_type_len(&pr->a) < 1 || oct_type_len(&pr->b) < 1) return false;
+    if (is_plain) merge_batch(pr);
+    pr->rank = OCT_MAX(pr->a.rank, pr->b.rank);
+    if (pr->rank > 6) return false;
+    if (is_plain) return true;
     pr->trans_a = flag(s->node, "transA");
     pr->trans_b = flag(s->node, "transB");
     if (!is_one(s->node, "alpha")) return false;
     if (!oct_step_in(p, s, C)) return true;
-    return c && is_one(s->node, "beta") && is_row(&c->type, y->dim[1]);
+    return c && is_one(s->node, "beta") && is_row(&c->type, pr->y.dim[1]);
 }
 
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
@@ -112,9 +134,9 @@ static oct_status make(oct_plan *p, oct_step *s)
 
     if (!find_product(p, s, &pr)) return oct_node_fail(s->node, OCT_ERR_STATE, "has no product");
     OCT_TRY(oct_prim_new(p, s, &prim));
-    operand_md(&p->slots[s->in[A]].type, pr.rank, pr.trans_a, &a);
-    operand_md(&p->slots[s->in[B]].type, pr.rank, pr.trans_b, &b);
-    operand_md(&p->slots[s->out[0]].type, pr.rank, false, &y);
+    operand_md(&pr.a, pr.rank, pr.trans_a, &a);
+    operand_md(&pr.b, pr.rank, pr.trans_b, &b);
+    operand_md(&pr.y, pr.rank, false, &y);
     b_any = b;
     if (w) dnnl_memory_desc_init_by_tag(&b_any, b.ndims, b.dims, dnnl_f32, dnnl_format_tag_any);
     if (c) {

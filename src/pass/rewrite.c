@@ -3,6 +3,9 @@
 #include "pass/rewrite.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "op/op.h"
 
 /* --- looking --- */
 
@@ -73,6 +76,13 @@ int oct_const_operand(const oct_node *n)
     if (n->in[1]->data && !n->in[0]->data) return 1;
     if (n->in[0]->data && !n->in[1]->data) return 0;
     return -1;
+}
+
+bool oct_node_turns(const oct_node *n, const int64_t *perm, int rank)
+{
+    const oct_attr *a = oct_node_is(n, &oct_op_transpose) ? oct_node_attr(n, "perm") : NULL;
+
+    return a && a->n == rank && memcmp(a->is, perm, (size_t)rank * sizeof(*perm)) == 0;
 }
 
 /* --- changing --- */

@@ -31,6 +31,9 @@ bool oct_same_static(const oct_type *a, const oct_type *b);
 /* For a node with two operands, one of them a constant: its index, else -1. */
 int oct_const_operand(const oct_node *n);
 
+/* Is it a Transpose with this permutation written down? */
+bool oct_node_turns(const oct_node *n, const int64_t *perm, int rank);
+
 /* --- changing --- */
 
 /* v becomes a constant where it stands: it keeps its name and readers, and leaves its producer,

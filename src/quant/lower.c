@@ -322,19 +322,26 @@ static oct_status drop_unread(oct_lowering *l)
     return OCT_OK;
 }
 
+/* The same numbers in a form that is faster there: a simulation can do without. */
+static oct_status suit_runtime(oct_lowering *l)
+{
+    if (l->target->flags & OCT_TARGET_CHANNELS_LAST) {
+        OCT_TRY(oct_lowering_tail(l));
+        OCT_TRY(oct_lowering_products(l));
+        OCT_TRY(oct_lowering_codes(l));
+        OCT_TRY(oct_lowering_means(l));
+    }
+    if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
+    return OCT_OK;
+}
+
 static oct_status lower(oct_lowering *l)
 {
     OCT_TRY(prepare(l));
     OCT_TRY(oct_lowering_shifts(l));
     OCT_TRY(lower_points(l));
     OCT_TRY(oct_lowering_biases(l));
-    if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
-    /* The same numbers in another form: a simulation can do without. */
-    if ((l->target->flags & OCT_TARGET_CHANNELS_LAST) && !l->is_trial) {
-        OCT_TRY(oct_lowering_tail(l));
-        OCT_TRY(oct_lowering_products(l));
-        OCT_TRY(oct_lowering_codes(l));
-    }
+    if (!l->is_trial) OCT_TRY(suit_runtime(l));
     OCT_TRY(drop_unread(l));
     OCT_TRY(oct_lowering_names(l));
     OCT_TRY(set_opset(l));

@@ -83,8 +83,10 @@ oct_status oct_lowering_names(oct_lowering *l);
 /* lower_softmax.c: for runtimes that are slow along other axes than the last. */
 oct_status oct_lowering_softmax(oct_lowering *l);
 
-/* lower_codes.c, lower_product.c, lower_tail.c: for runtimes that keep channels last. */
+/* lower_codes.c, lower_means.c, lower_product.c, lower_tail.c: for runtimes that keep channels
+ * last. */
 oct_status oct_lowering_codes(oct_lowering *l);
+oct_status oct_lowering_means(oct_lowering *l); /* behind products, whose last step it undoes */
 oct_status oct_lowering_products(oct_lowering *l);
 oct_status oct_lowering_tail(oct_lowering *l);
 

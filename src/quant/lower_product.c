@@ -11,11 +11,12 @@
 #include "quant/lower_parts.h"
 #include "quant/place.h"
 
+/* Not given: as it is for single pixels, strides of 1 and no pads. */
 static bool are_all(const oct_node *n, const char *attr, int64_t x)
 {
     const oct_attr *a = oct_node_attr(n, attr);
 
-    for (int64_t i = 0; i < a->n; i++)
+    for (int64_t i = 0; a && i < a->n; i++)
         if (a->is[i] != x) return false;
     return true;
 }

@@ -154,6 +154,21 @@ static inline oct_value *transpose(fixture *f, oct_value *x, int64_t rank, const
     return infer(f, n);
 }
 
+/* Four sides of a box for each pixel, each the mean of a distribution over bins. */
+static inline oct_value *means(fixture *f, oct_rng *rng, oct_value *x, int64_t bins, bool by_pixel)
+{
+    const int64_t n = x->type.dim[0], pixels = oct_type_span(&x->type, 2, x->type.rank);
+    oct_node *soft;
+
+    x = reshape(f, x, 4, (const int64_t[]){n, 4, bins, pixels});
+    x = transpose(f, x, 4,
+                  by_pixel ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3});
+    soft = node(f, &oct_op_softmax, x, NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_int(soft, "axis", 1));
+    return emit(f, &oct_op_conv, infer(f, soft),
+                weights(f, rng, 4, (const int64_t[]){1, bins, 1, 1}));
+}
+
 /* Channels of two halves in turns, as ShuffleNet mixes them. */
 static inline oct_value *shuffle(fixture *f, oct_value *x)
 {

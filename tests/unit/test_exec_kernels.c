@@ -312,6 +312,7 @@ static void products(void **state)
 
     oct_rng_init(&rng, 11);
     output(f, emit(f, &oct_op_mat_mul, x, weights(f, &rng, 2, (const int64_t[]){33, 17})));
+    output(f, emit(f, &oct_op_mat_mul, x, weights(f, &rng, 4, (const int64_t[]){1, 1, 33, 1})));
     output(f, emit(f, &oct_op_mat_mul, x, transpose(f, x, 3, (const int64_t[]){0, 2, 1})));
     n = node(f, &oct_op_gemm, y, weights(f, &rng, 2, (const int64_t[]){9, 33}),
              weights(f, &rng, 1, (const int64_t[]){9}));

@@ -96,20 +96,6 @@ static void transposes_of_every_size(void **state)
     }
 }
 
-static oct_value *expectation(fixture *f, oct_rng *rng, oct_value *x, int64_t bins, bool by_pixel)
-{
-    const int64_t n = x->type.dim[0], pixels = x->type.dim[2] * x->type.dim[3];
-    oct_node *soft;
-
-    x = reshape(f, x, 4, (const int64_t[]){n, 4, bins, pixels});
-    x = transpose(f, x, 4,
-                  by_pixel ? (const int64_t[]){0, 2, 3, 1} : (const int64_t[]){0, 2, 1, 3});
-    soft = node(f, &oct_op_softmax, x, NULL, NULL);
-    assert_ok(f->ctx, oct_node_set_int(soft, "axis", 1));
-    return emit(f, &oct_op_conv, infer(f, soft),
-                weights(f, rng, 4, (const int64_t[]){1, bins, 1, 1}));
-}
-
 static void means_of_distributions(void **state)
 {
     for (int i = 0; i < 4; i++) {
@@ -121,7 +107,7 @@ static void means_of_distributions(void **state)
         restart(f);
         oct_rng_init(&rng, (uint64_t)i);
         x = conv(f, &rng, picture(f, 2, 5, 11, 13), &(conv_case){5, 4 * bins, 1, 1, 1, 0, 1});
-        output(f, expectation(f, &rng, x, bins, (i & 2) != 0));
+        output(f, means(f, &rng, x, bins, (i & 2) != 0));
         assert_int_equal(count_steps(f, NULL, "Softmax+Conv"), 1);
         check(f, "distribution");
     }
@@ -136,7 +122,7 @@ static void distributions_that_are_read_stay(void **state)
 
     oct_rng_init(&rng, 5);
     x = conv(f, &rng, picture(f, 1, 5, 6, 7), &(conv_case){5, 64, 1, 1, 1, 0, 1});
-    x = expectation(f, &rng, x, 16, false);
+    x = means(f, &rng, x, 16, false);
     output(f, x);
     output(f, x->producer->in[0]);
     assert_int_equal(count_steps(f, NULL, "Softmax+Conv"), 0);

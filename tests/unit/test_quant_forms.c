@@ -190,6 +190,50 @@ static void parts_that_are_split_again_are_never_joined(void **state)
     finish(&p);
 }
 
+/* Two levels side by side, or one; sides or pixels first; from a layer or from anywhere. */
+static void bins_lie_side_by_side(void **state)
+{
+    const conv_case one = {4, 16, 1, 1, 1, 0, 1};
+
+    for (int i = 0; i < 8; i++) {
+        const bool is_quantized = i & 1, has_levels = i & 2, by_pixel = i & 4;
+        const oct_node *soft;
+        oct_value *x, *y;
+        oct_graph *g;
+        placed p;
+
+        if (i > 0) {
+            teardown(state);
+            setup(state);
+        }
+        start(&p, *state, "ort");
+        x = layer(&p, "a", image(&p, 4), 4);
+        y = conv(p.f, &p.rng, x, &one);
+        x = has_levels ? reshape(p.f, y, 3, (const int64_t[]){1, 16, 64}) : y;
+        if (has_levels) x = join(&p, x, emit(p.f, &oct_op_exp, x, NULL), 2);
+        x = means(p.f, &p.rng, x, 4, by_pixel);
+        output(&p, emit(p.f, &oct_op_exp, x, NULL));
+        if (is_quantized) {
+            quantize(&p);
+            p.m->points[p.m->of_value[y->id]].state = OCT_QSTATE_OFF;
+        } else {
+            assert_ok(p.f->ctx, oct_qmap_new(p.f->g, "ort", &p.m));
+        }
+        g = file_of(&p);
+        assert_int_equal(count(g, &oct_op_softmax), has_levels ? 2 : 1);
+        for (soft = g->first; !oct_node_is(soft, &oct_op_softmax);)
+            soft = soft->next;
+        assert_int_equal(oct_node_attr(soft, "axis")->i, 2);
+        assert_int_equal(soft->out[0]->type.dim[2], 4);
+        assert_int_equal(count(g, &oct_op_conv), is_quantized ? 1 : 2);
+        /* nothing is turned back between a product and its means */
+        if (is_quantized && !has_levels)
+            assert_int_equal(count(g, &oct_op_transpose), by_pixel ? 1 : 2);
+        oct_graph_free(g);
+        finish(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +243,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(parts_that_are_split_again_are_never_joined, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(bins_lie_side_by_side, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,6 +31,17 @@ static bool move_one(const oct_qspec *s, int32_t *code, double *error, int64_t n
     return true;
 }
 
+/* Of rounding alone. What is clipped is wrong by whole steps: neighbours that made up for those
+ * would not be near their own values any more. */
+static double rounding_error(const oct_qspec *s, float scale, int32_t zero, float x, int32_t code)
+{
+    const double error = (double)(code - zero) - (double)(x / scale);
+    int32_t low, high;
+
+    oct_qspec_limits(s, &low, &high);
+    return (code == low && error > 0.5) || (code == high && error < -0.5) ? 0 : error;
+}
+
 void oct_round_weights(const oct_qspec *s, float scale, int32_t zero, const float *x, int32_t *code,
                        int64_t n)
 {
@@ -40,7 +51,7 @@ void oct_round_weights(const oct_qspec *s, float scale, int32_t zero, const floa
         code[i] = oct_qspec_code(s, scale, zero, x[i]);
     if (n < 2 || n > OCT_MAX_TAPS) return;
     for (int64_t i = 0; i < n; i++) {
-        error[i] = (double)(code[i] - zero) - (double)(x[i] / scale);
+        error[i] = rounding_error(s, scale, zero, x[i], code[i]);
         sum += error[i];
     }
     for (const int sign = sum > 0 ? 1 : -1; sum * sign > 0.5; sum -= sign)

@@ -72,18 +72,34 @@ static void sums_of_kernels_are_kept(void **state)
 
 static void nothing_else_changes(void **state)
 {
-    const float even[] = {0.1f, 0.2f, -0.3f}, far[] = {9, 9, 0.004f}, nan[] = {NAN, 0.004f, 0.004f};
+    const float even[] = {0.1f, 0.2f, -0.3f}, nan[] = {NAN, 0.004f, 0.004f};
     int32_t code[OCT_MAX_TAPS];
 
     (void)state;
     oct_round_weights(&s8, 0.1f, 0, even, code, 3); /* all have codes */
     assert_true(code[0] == 1 && code[1] == 2 && code[2] == -3);
-    oct_round_weights(&s8, 0.01f, 0, far, code, 3); /* clipped ones stay, others go a step */
-    assert_true(code[0] == 127 && code[1] == 127 && code[2] == 1);
     oct_round_weights(&s8, 0.01f, 0, nan, code, 3);
     assert_true(code[0] == -127 && code[1] == 0 && code[2] == 0);
-    oct_round_weights(&s8, 0.01f, 0, &far[2], code, 1); /* alone: the nearest */
+    oct_round_weights(&s8, 0.01f, 0, &nan[2], code, 1); /* alone: the nearest */
     assert_int_equal(code[0], 0);
+}
+
+static void clipping_is_not_made_up_for(void **state)
+{
+    const float over[] = {9, 9, 0.003f, 0.001f}, under[] = {-9, -0.003f, -0.001f};
+    const float both[] = {9, 0.004f, 0.0045f, 0.004f};
+    const float end[] = {1.274f, 0.003f}; /* rounded to the last code, not clipped */
+    int32_t code[OCT_MAX_TAPS];
+
+    (void)state;
+    oct_round_weights(&s8, 0.01f, 0, over, code, 4);
+    assert_true(code[0] == 127 && code[1] == 127 && code[2] == 0 && code[3] == 0);
+    oct_round_weights(&s8, 0.01f, 0, under, code, 3);
+    assert_true(code[0] == -127 && code[1] == 0 && code[2] == 0);
+    oct_round_weights(&s8, 0.01f, 0, both, code, 4); /* errors of rounding still cancel */
+    assert_true(code[0] == 127 && code[1] == 0 && code[2] == 1 && code[3] == 0);
+    oct_round_weights(&s8, 0.01f, 0, end, code, 2);
+    assert_true(code[0] == 127 && code[1] == 1);
 }
 
 int main(void)
@@ -91,6 +107,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_kernels_are_kept),
         cmocka_unit_test(nothing_else_changes),
+        cmocka_unit_test(clipping_is_not_made_up_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Solving: signs of codes around operators with scales for each channel. */
+/* Solving: what is watched, and signs of codes around operators with scales for each channel. */
 #include "quant/solve.h"
 #include "tests/unit/exec_net.h"
 
@@ -106,11 +106,33 @@ static void single_scales_and_symmetric_ones_stay(void **state)
     oct_qmap_free(n.m);
 }
 
+/* What clipping takes adds up in the layers behind, whatever the steps are. */
+static void clipping_counts_more_for_every_target(void **state)
+{
+    fixture *f = *state;
+    oct_quantize_options o;
+    net n;
+
+    oct_quantize_options_init(&o);
+    build(f, &n);
+    add_point(&n, n.a, false, true);
+    for (int i = 0; oct_target_at(i); i++) {
+        oct_calibration *c = NULL;
+
+        assert_ok(f->ctx, oct_calibration_new(f->g, &c));
+        assert_ok(f->ctx, oct_solve_watch(n.m, oct_target_at(i), &o, c));
+        assert_string_equal(oct_calibration_of(c, n.a)->range->row->name, "mse_wide");
+        oct_calibration_free(c);
+    }
+    oct_qmap_free(n.m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_differ_around_scales_for_each_channel),
         cmocka_unit_test_setup_teardown(single_scales_and_symmetric_ones_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(clipping_counts_more_for_every_target, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,24 @@ static void split_marked(oct_placer *p, sharing *s, const uint8_t *except, float
     }
 }
 
+/* Sums and pools of some hardware, and of ONNX Runtime, have one scale for each operand. */
+static void except_others(oct_placer *p, uint8_t *except)
+{
+    const size_t n_ids = (size_t)p->g->root->n_value_ids;
+
+    memset(p->mark, 0, n_ids);
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        const oct_node *anchor = p->groups.item[p->groups.of_node[n->id]].anchor;
+
+        for (int32_t i = 0; i < n->n_in && !oct_node_is(n, &oct_op_conv); i++)
+            if (oct_placer_reads(p, n, i)) mark_sources(p, n->in[i]);
+        for (int32_t k = 0; k < n->n_out && !oct_node_is(anchor, &oct_op_conv); k++)
+            if (n->out[k]) except[n->out[k]->id] = 1;
+    }
+    for (size_t i = 0; i < n_ids; i++)
+        except[i] |= p->mark[i];
+}
+
 /* Do channels stay apart in it? Then it takes any scale for each of them at no cost. */
 static bool is_channelwise(const oct_node *n)
 {
@@ -226,15 +244,16 @@ static oct_status split_channels(oct_placer *p, sharing *s)
         if (oct_node_is_depthwise(n) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
     split_marked(p, s, except, 1.0f);
     if (!(p->t->flags & OCT_TARGET_CHANNELS_AT_DENSE)) return OCT_OK;
-    memset(p->mark, 0, n_ids);
     memset(except, 0, n_ids);
+    if (p->t->flags & OCT_TARGET_ONLY_CONV_CHANNELS) except_others(p, except);
+    memset(p->mark, 0, n_ids);
     for (const oct_node *n = p->g->first; n; n = n->next)
         if (oct_node_is(n, &oct_op_conv) && oct_placer_reads(p, n, 0)) mark_sources(p, n->in[0]);
     for (size_t i = 0; i < n_ids; i++) {
         const oct_value *v = p->g->root->values[i];
 
-        except[i] = v && (!v->producer || v->type.rank < 3 ||
-                          oct_type_span(&v->type, 2, v->type.rank) <= 1);
+        except[i] |= v && (!v->producer || v->type.rank < 3 ||
+                           oct_type_span(&v->type, 2, v->type.rank) <= 1);
     }
     split_marked(p, s, except, 0.5f);
     memset(p->mark, 0, n_ids);

@@ -125,20 +125,29 @@ static void choose_sign(oct_qspec *s, const float *low, int64_t n)
     s->is_signed = s->is_symmetric = negative; /* from zero upwards: nothing to be symmetric to */
 }
 
+/* Half-way between exponents may be no exponent: the nearest is taken, of two the finer one. */
+static float scale_between(const oct_qpoint *p, float own, float most)
+{
+    const float steps = (float)(ilogbf(most) - ilogbf(own));
+
+    if (!p->spec.is_pow2) return most * powf(own / most, p->channel_share);
+    return ldexpf(most, -(int)floorf(p->channel_share * steps + 0.5f));
+}
+
 /* Scales between the channels' own and the largest of them; the low ends stay where they are. */
 static void share_scales(const oct_qpoint *p, float *scale, int32_t *zero, int64_t n)
 {
     int32_t low_code, high_code;
     float most = 0;
 
-    if (n <= 1 || p->channel_share >= 1.0f || p->spec.is_pow2) return;
+    if (n <= 1 || p->channel_share >= 1.0f) return;
     oct_qspec_limits(&p->spec, &low_code, &high_code);
     for (int64_t i = 0; i < n; i++)
         most = OCT_MAX(most, scale[i]);
     for (int64_t i = 0; i < n; i++) {
         const float low = scale[i] * (float)(low_code - zero[i]);
 
-        scale[i] = most * powf(scale[i] / most, p->channel_share);
+        scale[i] = scale_between(p, scale[i], most);
         if (!p->spec.is_symmetric)
             zero[i] = OCT_MIN(low_code + (int32_t)lrintf(-low / scale[i]), high_code);
     }

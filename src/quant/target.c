@@ -196,14 +196,15 @@ static const oct_target table[] = {
     },
     {
         .name = "npu-pow2-pc",
-        .help = "the same with an exponent for each channel, of weights and in front of depthwise",
+        .help = "the same with an exponent for each channel, of weights and activations",
         .best_for = "NPUs with power-of-two scales for each channel",
         .act = S8_POW2(OCT_QSPEC_PER_TENSOR),
         .weight = S8_POW2(0),
         .bias_spec = POW2_BIAS,
         .bias = OCT_BIAS_POW2,
         .concat = OCT_CONCAT_KEEP,
-        .flags = OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_CHANNELS_AT_DEPTHWISE,
+        .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_CHANNELS_AT_DENSE |
+                 OCT_TARGET_ONLY_CONV_CHANNELS | OCT_TARGET_FUSES_ACTIVATION,
         .ops = npu_ops,
         .act_ranges = "mse_wide",
         .channel_ranges = "mse_wide",

@@ -30,9 +30,11 @@ enum {
     OCT_TARGET_CONST_OPERANDS = 1u << 7, /* constants of Add, Mul.. are quantized as well */
     OCT_TARGET_DEPTHWISE_ALONE = 1u
                                  << 9, /* channels at depthwise only if no dense layer reads too */
-    OCT_TARGET_MAY_STAY_FLOAT = 1u << 8, /* layers for whose input one scale is too coarse */
-    OCT_TARGET_SOFTMAX_LAST = 1u << 11,  /* Softmax is slow along any axis but the last */
-    OCT_TARGET_CHANNELS_LAST = 1u << 12, /* integers lie so: what is fast there differs */
+    OCT_TARGET_MAY_STAY_FLOAT = 1u << 8,      /* layers for whose input one scale is too coarse */
+    OCT_TARGET_SOFTMAX_LAST = 1u << 11,       /* Softmax is slow along any axis but the last */
+    OCT_TARGET_CHANNELS_LAST = 1u << 12,      /* integers lie so: what is fast there differs */
+    OCT_TARGET_ONLY_CONV_CHANNELS = 1u << 13, /* at dense: if nothing but convolutions makes and
+                                                 reads the value */
 };
 
 /* Nanoseconds that something takes: fixed, for each element of its result, for each multiply-add

@@ -196,6 +196,37 @@ static void gated_tensors_have_scales_for_channels(void **state)
     finish(&p);
 }
 
+/* Exponents of channels at dense layers: sums, pools and pictures keep one. */
+static void exponents_of_channels_stay_between_convolutions(void **state)
+{
+    placed p;
+    oct_value *x, *a, *b, *c, *sum, *d, *e;
+
+    start(&p, *state, "npu-pow2-pc");
+    x = image(&p, 3);
+    a = silu(&p, layer(&p, "a", x, 4));
+    b = emit(p.f, &oct_op_relu, layer(&p, "b", a, 4), NULL);
+    c = layer(&p, "c", a, 4);
+    sum = emit(p.f, &oct_op_add, b, c);
+    d = layer(&p, "d", join(&p, sum, a, 1), 4);
+    e = emit(p.f, &oct_op_global_average_pool, d, NULL);
+    output(&p, layer(&p, "y", e, 4));
+    place(&p);
+    assert_int_equal(at(&p, a)->spec.axis, 1); /* joined with others, too */
+    assert_true(at(&p, a)->channel_share == 0.5f);
+    assert_true(at(&p, a)->spec.is_pow2);
+    assert_int_equal(at(&p, x)->spec.axis, OCT_QSPEC_PER_TENSOR);
+    assert_int_equal(at(&p, b)->spec.axis, OCT_QSPEC_PER_TENSOR); /* a sum reads it */
+    assert_int_equal(at(&p, c)->spec.axis, OCT_QSPEC_PER_TENSOR);
+    assert_int_equal(at(&p, sum)->spec.axis, OCT_QSPEC_PER_TENSOR); /* a convolution reads it */
+    assert_int_equal(at(&p, d)->spec.axis, OCT_QSPEC_PER_TENSOR);
+    finish(&p);
+    assert_ok(p.f->ctx, oct_target_find(p.f->ctx, "npu-pow2", &p.t));
+    place(&p);
+    assert_int_equal(at(&p, a)->spec.axis, OCT_QSPEC_PER_TENSOR);
+    finish(&p);
+}
+
 static void scales_reach_their_readers(void **state)
 {
     placed p;
@@ -576,6 +607,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(tensors_at_depthwise_have_scales_for_channels, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(gated_tensors_have_scales_for_channels, setup, teardown),
+        cmocka_unit_test_setup_teardown(exponents_of_channels_stay_between_convolutions, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(scales_reach_their_readers, setup, teardown),
         cmocka_unit_test_setup_teardown(products_over_another_axis_get_one_scale, setup, teardown),
         cmocka_unit_test_setup_teardown(float_readers_pull_no_points, setup, teardown),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Solving: what is watched, and signs of codes around operators with scales for each channel. */
+/* Solving: scales between channel and tensor, and signs of codes around such scales. */
 #include "quant/solve.h"
 #include "tests/unit/exec_net.h"
 
@@ -106,6 +106,43 @@ static void single_scales_and_symmetric_ones_stay(void **state)
     oct_qmap_free(n.m);
 }
 
+/* Channels up to 100, 12 and 1 in 8 bits: scales of 2^0, 2^-3 and 2^-6 by themselves. */
+static void exponents_lie_half_way(void **state)
+{
+    static const float far[CHANNELS] = {100, 12, 1};
+    fixture *f = *state;
+    oct_observer_options range;
+    oct_qpoint p = {
+        .role = OCT_QROLE_ACT,
+        .channel_share = 0.5f,
+        .spec = {.bits = 8, .is_signed = true, .is_symmetric = true, .is_pow2 = true, .axis = 1},
+        .dominator = -1};
+    float seen[2 * CHANNELS];
+    const oct_sight sight = {seen, 2, CHANNELS, CHANNELS, false};
+    oct_calibration *c = NULL;
+    net n;
+
+    oct_observer_options_init(&range);
+    range.kind = "minmax";
+    range.per_channel = true;
+    build(f, &n);
+    p.value = n.a;
+    assert_ok(f->ctx, oct_qmap_add(n.m, &p, NULL));
+    assert_ok(f->ctx, oct_calibration_new(f->g, &c));
+    assert_ok(f->ctx, oct_calibration_watch(c, n.a, &range, false));
+    for (int i = 0; i < 2 * CHANNELS; i++)
+        seen[i] = i < CHANNELS ? far[i] : -far[i - CHANNELS];
+    oct_observer_see(c->watch[0].range, &sight);
+    assert_ok(f->ctx, oct_solve_activations(n.m, c));
+    assert_int_equal(point(&n, n.a)->n, CHANNELS);
+    assert_true(point(&n, n.a)->scale[0] == 1.0f);
+    assert_true(point(&n, n.a)->scale[1] == 0.25f); /* 1.5: the finer one */
+    assert_true(point(&n, n.a)->scale[2] == 0.125f);
+    assert_int_equal(point(&n, n.a)->zero[2], 0);
+    oct_calibration_free(c);
+    oct_qmap_free(n.m);
+}
+
 /* What clipping takes adds up in the layers behind, whatever the steps are. */
 static void clipping_counts_more_for_every_target(void **state)
 {
@@ -132,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_differ_around_scales_for_each_channel),
         cmocka_unit_test_setup_teardown(single_scales_and_symmetric_ones_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(exponents_lie_half_way, setup, teardown),
         cmocka_unit_test_setup_teardown(clipping_counts_more_for_every_target, setup, teardown),
     };
 

@@ -27,6 +27,12 @@
 #define OCT_MIN(a, b)    ((a) < (b) ? (a) : (b))
 #define OCT_MAX(a, b)    ((a) > (b) ? (a) : (b))
 
+/* a / b, rounded up; a is not negative. */
+static inline int64_t oct_ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 /* Sets the context's error text and returns `status`. */
 oct_status oct_fail(oct_ctx *ctx, oct_status status, const char *fmt, ...) OCT_PRINTF(3, 4);
 oct_status oct_vfail(oct_ctx *ctx, oct_status status, const char *fmt, va_list args);

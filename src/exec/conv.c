@@ -9,16 +9,15 @@
 
 #include "base/parallel.h"
 #include "exec/conv_blocks.h"
-#include "exec/kernel.h"
-#include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
 #include "op/op.h"
 
-enum { X, W, B };
+enum { X, W };
 
 #define CHUNK_MACS     400000 /* work that pays for handing it to a thread */
 #define GROUP_BYTES    262144 /* weights that should stay in the second-level cache */
 #define SEGMENT_PIXELS 240    /* of a picture that needs no rows (1x1) */
+#define MAX_PATCH      4e6    /* floats that are worth copying for a tile */
 
 typedef struct state {
     const oct_simd *simd;
@@ -30,63 +29,47 @@ typedef struct state {
     int64_t grain;
 } state;
 
+/* Input that is copied for a tile; a double, as steps and dilations may be anything. */
+static double patch_floats(const oct_conv_geometry *g)
+{
+    const double columns = (double)(OCT_CONV_PIXELS - 1) * (double)g->stride[1] +
+                           (double)(g->kernel[1] - 1) * (double)g->dilation[1] + 1;
+
+    return (double)g->kernel[0] * (double)g->c_in * columns;
+}
+
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_conv_geometry g;
 
-    if (!s->node || s->node->op != &oct_op_conv || !oct_step_is_f32(p, s)) return false;
-    if (!oct_step_const(p, s, W) || p->slots[s->in[X]].data) return false;
-    if (oct_step_in(p, s, B) && s->fuse.residual != B && !oct_step_const(p, s, B)) return false;
-    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
-        return false;
-    if (g.n < 1 || g.n > 2 || g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
-    if (g.group != 1 && !(oct_conv_is_depthwise(&g) && g.c_in == g.c_out)) return false;
-    for (int i = 0; i < g.n; i++)
-        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0) return false;
+    if (!oct_conv_find(p, s, &g)) return false;
     *layout = OCT_LAYOUT_CLAST;
-    return true;
+    if (g.group != 1) return oct_conv_is_depthwise(&g) && g.c_in == g.c_out;
+    return patch_floats(&g) <= MAX_PATCH;
 }
 
 static void fill_geometry(const oct_conv_geometry *g, oct_conv *c)
 {
-    const int y = g->n == 2 ? 0 : -1, x = g->n - 1; /* 1-D: one row */
-
     c->c_in = g->c_in;
     c->c_out = g->c_out;
-    c->in_h = y < 0 ? 1 : g->in[y];
-    c->out_h = y < 0 ? 1 : g->out[y];
-    c->in_w = g->in[x];
-    c->out_w = g->out[x];
+    c->in_h = g->in[0];
+    c->in_w = g->in[1];
+    c->out_h = g->out[0];
+    c->out_w = g->out[1];
     for (int i = 0; i < 2; i++) {
-        const int k = i == 0 ? y : x;
-
-        c->kernel[i] = k < 0 ? 1 : g->kernel[k];
-        c->stride[i] = k < 0 ? 1 : g->stride[k];
-        c->dilation[i] = k < 0 ? 1 : g->dilation[k];
-        c->pad[i] = k < 0 ? 0 : g->pad_begin[k];
+        c->kernel[i] = g->kernel[i];
+        c->stride[i] = g->stride[i];
+        c->dilation[i] = g->dilation[i];
+        c->pad[i] = g->pad_begin[i];
     }
 }
 
 static oct_status pack_dense(oct_plan *p, state *st, const float *w, const float *bias)
 {
-    oct_conv *c = &st->c;
-    const int64_t taps = c->kernel[0] * c->kernel[1];
-    float *memory;
+    const int64_t taps = st->c.kernel[0] * st->c.kernel[1], o = st->c.c_in * taps;
+    const oct_conv_weights weights = {.w = w, .o = o, .c = taps, .t = 1, .bias = bias};
 
-    OCT_TRY(oct_conv_cut(p, st->simd, taps * c->c_in, c, &memory));
-    for (oct_conv_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
-        const int64_t width = b->n_vec * st->simd->width;
-        float *to = memory + (b->w - memory), *bias_to = memory + (b->bias - memory);
-
-        for (int64_t o = 0; o < b->n; o++) {
-            for (int64_t i = 0; i < c->c_in; i++)
-                for (int64_t t = 0; t < taps; t++)
-                    to[(t * c->c_in + i) * width + o] =
-                        w[((b->first + o) * c->c_in + i) * taps + t];
-            if (bias) bias_to[o] = bias[b->first + o];
-        }
-    }
-    return OCT_OK;
+    return oct_conv_pack(p, st->simd, &weights, o, oct_conv_put_taps, &st->c);
 }
 
 static oct_status pack_depthwise(oct_plan *p, state *st, const float *w, const float *bias)
@@ -95,7 +78,7 @@ static oct_status pack_depthwise(oct_plan *p, state *st, const float *w, const f
     const int64_t vw = st->simd->width, taps = c->kernel[0] * c->kernel[1];
     float *packed;
 
-    c->dw_pitch = (c->c_out + vw - 1) / vw * vw;
+    c->dw_pitch = oct_ceil_div(c->c_out, vw) * vw;
     packed = oct_plan_alloc(p, (size_t)((taps + 1) * c->dw_pitch), sizeof(float));
     if (!packed) return OCT_ERR_MEMORY;
     for (int64_t i = 0; i < c->c_out; i++) {
@@ -136,9 +119,9 @@ static void share_out(state *st)
     }
     st->rows = c->out_h;
     st->segment = pointwise ? SEGMENT_PIXELS : c->out_w;
-    st->segments = st->depthwise ? 1 : (c->out_w + st->segment - 1) / st->segment;
+    st->segments = st->depthwise ? 1 : oct_ceil_div(c->out_w, st->segment);
     st->group_size = st->depthwise ? 1 : (int32_t)group_size(c, st->simd->width);
-    st->groups = st->depthwise ? 1 : (c->n_blocks + st->group_size - 1) / st->group_size;
+    st->groups = st->depthwise ? 1 : oct_ceil_div(c->n_blocks, st->group_size);
     macs = c->kernel[0] * c->kernel[1] * OCT_MIN(st->segment, c->out_w) *
            (st->depthwise ? 1 : c->c_in) * c->c_out / st->groups;
     st->grain = OCT_MAX(1, CHUNK_MACS / OCT_MAX(macs, 1));
@@ -164,26 +147,25 @@ static void fill_pitches(const oct_plan *p, const oct_step *s, state *st)
 static oct_status make(oct_plan *p, oct_step *s)
 {
     const oct_tensor *w = oct_step_const(p, s, W);
-    const oct_tensor *b = s->fuse.residual == B ? NULL : oct_step_const(p, s, B);
-    const float *bias = b ? b->data : NULL;
+    const float *bias = oct_conv_bias(p, s);
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
     oct_conv_geometry g;
-    oct_conv *c;
 
     if (!st) return OCT_ERR_MEMORY;
     OCT_TRY(oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &w->type, &g));
-    c = &st->c;
+    oct_conv_geometry_to_2d(&g);
     st->simd = oct_simd_get();
     st->batch = g.batch;
     st->depthwise = g.group > 1;
-    fill_geometry(&g, c);
+    fill_geometry(&g, &st->c);
     fill_pitches(p, s, st);
     OCT_TRY(st->depthwise ? pack_depthwise(p, st, w->data, bias)
                           : pack_dense(p, st, w->data, bias));
     share_out(st);
-    c->patch_size =
-        c->kernel[0] * c->c_in * (13 * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1);
-    if (!st->depthwise) s->scratch_size = (size_t)(c->patch_size * p->n_threads) * sizeof(float);
+    if (!st->depthwise) {
+        st->c.patch_size = (int64_t)patch_floats(&g);
+        s->scratch_size = (size_t)(st->c.patch_size * p->n_threads) * sizeof(float);
+    }
     s->state = st;
     s->impl =
         oct_arena_printf(p->arena, "%s:%s", st->depthwise ? "depthwise" : "conv", st->simd->name);

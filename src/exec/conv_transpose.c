@@ -7,7 +7,6 @@
 #include "base/parallel.h"
 #include "exec/conv_blocks.h"
 #include "exec/int8.h"
-#include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
 #include "op/op.h"
 
@@ -101,27 +100,6 @@ static oct_status read_numbers(oct_plan *p, const oct_step *s, int32_t i, int64_
     return OCT_OK;
 }
 
-/* The weights [c_in][c_out][taps] of one tap, as blocks of output channels. */
-static oct_status pack_tap(oct_plan *p, const state *st, const float *w, int64_t tap,
-                           const float *bias, oct_conv *c)
-{
-    const int64_t taps = st->kernel[0] * st->kernel[1];
-    float *memory;
-
-    OCT_TRY(oct_conv_cut(p, st->simd, c->c_in, c, &memory));
-    for (oct_conv_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
-        const int64_t width = b->n_vec * st->simd->width;
-        float *to = memory + (b->w - memory), *bias_to = memory + (b->bias - memory);
-
-        for (int64_t o = 0; o < b->n; o++) {
-            for (int64_t i = 0; i < c->c_in; i++)
-                to[i * width + o] = w[(i * c->c_out + b->first + o) * taps + tap];
-            if (bias) bias_to[o] = bias[b->first + o];
-        }
-    }
-    return OCT_OK;
-}
-
 static oct_status pack(oct_plan *p, const oct_step *s, state *st)
 {
     const int64_t taps = st->kernel[0] * st->kernel[1];
@@ -129,7 +107,10 @@ static oct_status pack(oct_plan *p, const oct_step *s, state *st)
     oct_status status = read_numbers(p, s, W, taps, &w);
 
     if (!status && oct_step_const(p, s, B)) status = read_numbers(p, s, B, 1, &bias);
-    for (int64_t i = 0; i < taps && !status; i++) {
+    for (int64_t i = 0; i < taps && !status; i++) { /* the weights lie [c_in][c_out][taps] */
+        const oct_conv_weights weights = {
+            .w = w + i, .o = taps, .c = st->c_out * taps, .bias = bias};
+
         st->tap[i] =
             (oct_conv){.in_h = 1,
                        .in_w = st->in_w,
@@ -142,9 +123,9 @@ static oct_status pack(oct_plan *p, const oct_step *s, state *st)
                        .kernel = {1, 1},
                        .stride = {1, 1},
                        .dilation = {1, 1},
-                       .patch_size = 14 * st->c_in,
+                       .patch_size = OCT_CONV_PIXELS * st->c_in,
                        .act = {s->fuse.act[0], s->fuse.act[1]}};
-        status = pack_tap(p, st, w, i, bias, &st->tap[i]);
+        status = oct_conv_pack(p, st->simd, &weights, st->c_in, oct_conv_put_taps, &st->tap[i]);
     }
     oct_free(p->ctx, w);
     oct_free(p->ctx, bias);
@@ -174,7 +155,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     if (st->to_codes) OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &st->to));
     OCT_TRY(pack(p, s, st));
     st->line = st->from_codes ? st->in_w * st->c_in : 0;
-    st->room = st->line + 14 * st->c_in + (st->to_codes ? st->out_w * st->c_out : 0);
+    st->room = st->line + OCT_CONV_PIXELS * st->c_in + (st->to_codes ? st->out_w * st->c_out : 0);
     s->scratch_size = (size_t)st->room * (size_t)p->n_threads * sizeof(float);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "%sconv of taps:%s", st->from_codes ? "int8 rows, " : "",
@@ -224,7 +205,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
         else
             io.x = (const float *)j->x + at;
         for (int64_t ky = 0; ky < st->kernel[0]; ky++)
-            make_row(j, &io, i, ky, own + st->line + 14 * st->c_in);
+            make_row(j, &io, i, ky, own + st->line + OCT_CONV_PIXELS * st->c_in);
     }
 }
 

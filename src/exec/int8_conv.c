@@ -52,24 +52,21 @@ static bool is_depthwise(const oct_conv_geometry *g)
 static void fill_geometry(const oct_plan *p, const oct_step *s, const oct_conv_geometry *g,
                           oct_int8_conv *c)
 {
-    const int y = g->n == 2 ? 0 : -1, x = g->n - 1; /* 1-D: one row */
     const int64_t n_parts = is_depthwise(g) ? 1 : g->group;
 
     c->depthwise = is_depthwise(g);
     c->batch = g->batch;
     c->c_in = g->c_in / n_parts;
     c->c_out = g->c_out / n_parts;
-    c->in_h = y < 0 ? 1 : g->in[y];
-    c->out_h = y < 0 ? 1 : g->out[y];
-    c->in_w = g->in[x];
-    c->out_w = g->out[x];
+    c->in_h = g->in[0];
+    c->in_w = g->in[1];
+    c->out_h = g->out[0];
+    c->out_w = g->out[1];
     for (int i = 0; i < 2; i++) {
-        const int k = i == 0 ? y : x;
-
-        c->kernel[i] = k < 0 ? 1 : g->kernel[k];
-        c->stride[i] = k < 0 ? 1 : g->stride[k];
-        c->dilation[i] = k < 0 ? 1 : g->dilation[k];
-        c->pad[i] = k < 0 ? 0 : g->pad_begin[k];
+        c->kernel[i] = g->kernel[i];
+        c->stride[i] = g->stride[i];
+        c->dilation[i] = g->dilation[i];
+        c->pad[i] = g->pad_begin[i];
     }
     c->in_pitch = oct_slot_pitch(p, s->in[X]);
     c->out_pitch = oct_slot_pitch(p, s->out[0]);
@@ -89,11 +86,9 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (!s->integer || !s->node || s->node->op != &oct_op_conv || s->integer->n_chain) return false;
     if (!oct_step_in_u8(p, s, X) || !oct_step_const(p, s, W)) return false;
     if (!oct_step_out_u8_or_f32(p, s) || !residual_fits(p, s)) return false;
-    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
+    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g) ||
+        !oct_conv_geometry_to_2d(&g))
         return false;
-    if (g.n < 1 || g.n > 2 || g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
-    for (int i = 0; i < g.n; i++)
-        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0) return false;
     w = shape_of(&g);
     *layout = OCT_LAYOUT_CLAST;
     fill_geometry(p, s, &g, &c);
@@ -219,6 +214,7 @@ static oct_status make(oct_plan *p, oct_step *s)
 
     OCT_TRY(
         oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g));
+    oct_conv_geometry_to_2d(&g);
     w = shape_of(&g);
     n_parts = is_depthwise(&g) ? 1 : g.group;
     st = oct_plan_alloc(p, 1, sizeof(*st) + (size_t)n_parts * sizeof(part));

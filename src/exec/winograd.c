@@ -2,12 +2,10 @@
 /* 3x3 convolutions with stride 1 by Winograd's method, where it pays. */
 #include "base/parallel.h"
 #include "exec/conv_blocks.h"
-#include "exec/kernel.h"
-#include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
 #include "op/op.h"
 
-enum { X, W, B };
+enum { X, W };
 
 /* Below these the transforms cost more than the products they save. */
 #define MIN_CHANNELS 16
@@ -21,25 +19,20 @@ typedef struct state {
 
 static bool is_3x3(const oct_conv_geometry *g)
 {
-    for (int i = 0; i < g->n; i++)
-        if (g->kernel[i] != 3 || g->stride[i] != 1 || g->dilation[i] != 1 || g->pad_begin[i] < 0 ||
-            g->pad_begin[i] > 2 || g->out[i] < 1)
+    for (int i = 0; i < 2; i++)
+        if (g->kernel[i] != 3 || g->stride[i] != 1 || g->dilation[i] != 1 || g->pad_begin[i] > 2)
             return false;
-    return g->n == 2;
+    return true;
 }
 
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_conv_geometry g;
 
-    if (!s->node || s->node->op != &oct_op_conv || !oct_step_is_f32(p, s)) return false;
-    if (!oct_step_const(p, s, W) || p->slots[s->in[X]].data) return false;
-    if (oct_step_in(p, s, B) && s->fuse.residual != B && !oct_step_const(p, s, B)) return false;
-    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
-        return false;
+    if (!oct_conv_find(p, s, &g)) return false;
     *layout = OCT_LAYOUT_CLAST;
-    return is_3x3(&g) && g.group == 1 && g.batch > 0 && g.c_in >= MIN_CHANNELS &&
-           g.c_out >= MIN_CHANNELS && g.out[0] * g.out[1] >= MIN_PIXELS;
+    return is_3x3(&g) && g.group == 1 && g.c_in >= MIN_CHANNELS && g.c_out >= MIN_CHANNELS &&
+           g.out[0] * g.out[1] >= MIN_PIXELS;
 }
 
 /* One 3x3 filter to 6x6: G g G'. */
@@ -62,34 +55,23 @@ static void transform_filter(const float *w, double u[36])
             u[i * 6 + k] = g[k][0] * t[i][0] + g[k][1] * t[i][1] + g[k][2] * t[i][2];
 }
 
-static oct_status pack(oct_plan *p, state *st, const float *w, const float *bias)
+static void put_points(const oct_conv_weights *w, const oct_conv *c, int64_t o, float *to,
+                       int64_t step)
 {
-    oct_conv *c = &st->c;
-    float *memory;
+    for (int64_t i = 0; i < c->c_in; i++) {
+        double u[36];
 
-    OCT_TRY(oct_conv_cut(p, st->simd, 36 * c->c_in, c, &memory));
-    for (oct_conv_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
-        const int64_t width = b->n_vec * st->simd->width;
-        float *to = memory + (b->w - memory), *bias_to = memory + (b->bias - memory);
-
-        for (int64_t o = 0; o < b->n; o++) {
-            for (int64_t i = 0; i < c->c_in; i++) {
-                double u[36];
-
-                transform_filter(w + ((b->first + o) * c->c_in + i) * 9, u);
-                for (int64_t k = 0; k < 36; k++)
-                    to[(k * c->c_in + i) * width + o] = (float)u[k];
-            }
-            if (bias) bias_to[o] = bias[b->first + o];
-        }
+        transform_filter(w->w + o * w->o + i * w->c, u);
+        for (int64_t k = 0; k < 36; k++)
+            to[(k * c->c_in + i) * step] = (float)u[k];
     }
-    return OCT_OK;
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
 {
     const oct_tensor *w = oct_step_const(p, s, W);
-    const oct_tensor *b = s->fuse.residual == B ? NULL : oct_step_const(p, s, B);
+    const oct_conv_weights weights = {
+        .w = w->data, .o = w->type.dim[1] * 9, .c = 9, .t = 1, .bias = oct_conv_bias(p, s)};
     const int32_t r = s->fuse.residual;
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
     oct_conv_geometry g;
@@ -109,8 +91,8 @@ static oct_status make(oct_plan *p, oct_step *s)
                        .pad = {g.pad_begin[0], g.pad_begin[1]},
                        .act = {s->fuse.act[0], s->fuse.act[1]},
                        .residual_scale = s->fuse.residual_scale};
-    OCT_TRY(pack(p, st, w->data, b ? b->data : NULL));
-    st->tiles = g.batch * ((g.out[0] + 3) / 4) * ((g.out[1] + 3) / 4);
+    OCT_TRY(oct_conv_pack(p, st->simd, &weights, 36 * g.c_in, put_points, &st->c));
+    st->tiles = g.batch * oct_ceil_div(g.out[0], 4) * oct_ceil_div(g.out[1], 4);
     st->c.patch_size =
         36 * OCT_WINOGRAD_TILES * (g.c_in + (int64_t)st->simd->conv->max_vec * st->simd->width);
     s->scratch_size = (size_t)(st->c.patch_size * p->n_threads) * sizeof(float);

@@ -317,6 +317,26 @@ int64_t oct_conv_geometry_macs(const oct_conv_geometry *g, bool is_transpose)
     return n;
 }
 
+bool oct_conv_geometry_to_2d(oct_conv_geometry *g)
+{
+    if (g->n < 1 || g->n > 2 || g->batch < 1 || g->c_in < 1 || g->c_out < 1) return false;
+    for (int d = 0; d < g->n; d++)
+        if (g->in[d] < 1 || g->out[d] < 1) return false;
+    if (g->n == 1) {
+        int64_t *const lists[] = {g->in, g->out, g->kernel, g->stride, g->dilation};
+
+        for (size_t i = 0; i < OCT_COUNT(lists); i++) {
+            lists[i][1] = lists[i][0];
+            lists[i][0] = 1;
+        }
+        g->pad_begin[1] = g->pad_begin[0];
+        g->pad_end[1] = g->pad_end[0];
+        g->pad_begin[0] = g->pad_end[0] = 0;
+        g->n = 2;
+    }
+    return true;
+}
+
 bool oct_conv_is_pointwise(const oct_conv_geometry *g)
 {
     for (int d = 0; d < g->n; d++)

@@ -57,6 +57,9 @@ static inline bool oct_conv_is_depthwise(const oct_conv_geometry *g)
     return g->group > 1 && g->group == g->c_in;
 }
 
+/* Makes a row a picture of one row. False: it is neither row nor picture, or something is empty. */
+bool oct_conv_geometry_to_2d(oct_conv_geometry *g);
+
 /* 1x1, stride 1, no pads: a matrix product over pixels. */
 bool oct_conv_is_pointwise(const oct_conv_geometry *g);
 

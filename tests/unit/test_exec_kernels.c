@@ -73,6 +73,25 @@ static void convolutions(void **state)
     }
 }
 
+/* What lies between taps or pixels is not worth copying, and has no place in memory. */
+static void convolutions_with_far_taps(void **state)
+{
+    static const conv_case cases[] = {
+        {16, 16, 3, 1, INT32_MAX, INT32_MAX, 1},  {16, 16, 3, 1, INT32_MAX, INT32_MAX, 4},
+        {16, 16, 3, 1, INT32_MAX, INT32_MAX, 16}, {16, 16, 3, INT32_MAX, 1, 1, 1},
+        {16, 16, 2, INT32_MAX, 1, 0, 4},
+    };
+
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        oct_rng rng;
+
+        restart(*state);
+        oct_rng_init(&rng, i);
+        output(*state, conv(*state, &rng, picture(*state, 1, 16, 8, 6), &cases[i]));
+        check(*state, "far taps");
+    }
+}
+
 static void convolution_in_one_and_three_dims(void **state)
 {
     fixture *f = *state;
@@ -351,6 +370,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(convolutions, setup, teardown),
+        cmocka_unit_test_setup_teardown(convolutions_with_far_taps, setup, teardown),
         cmocka_unit_test_setup_teardown(convolution_in_one_and_three_dims, setup, teardown),
         cmocka_unit_test_setup_teardown(activations, setup, teardown),
         cmocka_unit_test_setup_teardown(clip_is_fused_with_its_bounds, setup, teardown),

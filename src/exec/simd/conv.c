@@ -28,7 +28,7 @@ typedef struct source {
 INLINE void tile(const source *s, const oct_conv_block *b, float *y, int64_t pitch, const int MR,
                  const int NV)
 {
-    vf acc[14][OCT_CONV_MAX_VEC];
+    vf acc[OCT_CONV_PIXELS][OCT_CONV_MAX_VEC];
     const int64_t width = (int64_t)NV * VW, per_row = s->kw * s->c_in * width;
 
     UNROLL for (int v = 0; v < NV; v++)
@@ -86,7 +86,7 @@ TILE(5, 3) TILE(6, 3) TILE(7, 3) TILE(8, 3)
 TILE(1, 4) TILE(2, 4) TILE(3, 4) TILE(4, 4) TILE(5, 4) TILE(6, 4)
 #endif
 
-static const tile_fn tiles[OCT_CONV_MAX_VEC][14] = {
+static const tile_fn tiles[OCT_CONV_MAX_VEC][OCT_CONV_PIXELS] = {
     {tile_1_1, tile_2_1, tile_3_1, tile_4_1, tile_5_1, tile_6_1, tile_7_1, tile_8_1, tile_9_1,
      tile_10_1, tile_11_1, tile_12_1,
 #if VW == 16
@@ -104,17 +104,12 @@ static const tile_fn tiles[OCT_CONV_MAX_VEC][14] = {
 /* clang-format on */
 
 /* pixels of the largest tile for each number of vectors */
-static const int max_pixels[OCT_CONV_MAX_VEC] = {VW == 16 ? 14 : 12, VW == 16 ? 12 : 6,
+static const int max_pixels[OCT_CONV_MAX_VEC] = {VW == 16 ? OCT_CONV_PIXELS : 12, VW == 16 ? 12 : 6,
                                                  VW == 16 ? 8 : 4, VW == 16 ? 6 : 0};
 
 static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
 {
     return x < lo ? lo : x > hi ? hi : x;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
 }
 
 /* Copies what the tile reads, with zeros outside the picture. */
@@ -149,8 +144,8 @@ static void find_source(const oct_conv *c, const oct_conv_io *io, int64_t y, int
 
     s->kw = c->kernel[1];
     s->c_in = c->c_in;
-    s->ky0 = clamp(ceil_div(OCT_MAX(-y0, 0), c->dilation[0]), 0, c->kernel[0]);
-    s->ky1 = clamp(ceil_div(OCT_MAX(c->in_h - y0, 0), c->dilation[0]), s->ky0, c->kernel[0]);
+    s->ky0 = clamp(oct_ceil_div(OCT_MAX(-y0, 0), c->dilation[0]), 0, c->kernel[0]);
+    s->ky1 = clamp(oct_ceil_div(OCT_MAX(c->in_h - y0, 0), c->dilation[0]), s->ky0, c->kernel[0]);
     if (x0 < 0 || x0 + columns > c->in_w) {
         copy_patch(c, io, y0, x0, columns, s);
     } else {
@@ -175,7 +170,7 @@ static void dense(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x
         most = OCT_MAX(most, max_pixels[c->blocks[b].n_vec - 1]);
     for (int64_t x = x0; x < x1;) {
         /* as even as possible, so that no tile is left with one pixel */
-        const int64_t n = ceil_div(x1 - x, ceil_div(x1 - x, most));
+        const int64_t n = oct_ceil_div(x1 - x, oct_ceil_div(x1 - x, most));
         source s;
 
         find_source(c, io, y, x, n, &s);
@@ -185,7 +180,7 @@ static void dense(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x
             float *out = io->y + at * c->out_pitch + block->first;
 
             for (int64_t i = 0; i < n;) {
-                const int64_t k = ceil_div(n - i, ceil_div(n - i, step));
+                const int64_t k = oct_ceil_div(n - i, oct_ceil_div(n - i, step));
                 source part = s;
 
                 part.x += i * s.pixel;
@@ -207,7 +202,7 @@ void OCT_SIMD_PRODUCT(const float *x, int64_t k, int64_t n, const float *w, int 
     const int64_t most = max_pixels[n_vec - 1];
 
     for (int64_t i = 0; i < n;) {
-        const int64_t now = ceil_div(n - i, ceil_div(n - i, most));
+        const int64_t now = oct_ceil_div(n - i, oct_ceil_div(n - i, most));
         const source s = {.x = x + i * k, .pixel = k, .ky1 = 1, .kw = 1, .c_in = k};
 
         tiles[n_vec - 1][now - 1](&s, &b, y + i * b.n, b.n);
@@ -310,7 +305,7 @@ static void depthwise(const oct_conv *c, const oct_conv_io *io, int64_t y)
     const bool fast = c->kernel[0] == c->kernel[1] && (c->kernel[0] == 3 || c->kernel[0] == 5) &&
                       c->dilation[0] == 1 && c->dilation[1] == 1;
     /* pixels whose taps across are all inside */
-    int64_t in0 = clamp(ceil_div(c->pad[1], c->stride[1]), 0, c->out_w);
+    int64_t in0 = clamp(oct_ceil_div(c->pad[1], c->stride[1]), 0, c->out_w);
     int64_t in1 = c->in_w + c->pad[1] - c->kernel[1] < 0
                       ? 0
                       : (c->in_w + c->pad[1] - c->kernel[1]) / c->stride[1] + 1;

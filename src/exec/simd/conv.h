@@ -38,6 +38,7 @@ typedef struct oct_conv_io {
 } oct_conv_io;
 
 #define OCT_CONV_MAX_VEC   4
+#define OCT_CONV_PIXELS    14 /* of the largest tile */
 #define OCT_WINOGRAD_TILES 24 /* at a time; fits all block sizes without a rest */
 
 typedef struct oct_conv_simd {

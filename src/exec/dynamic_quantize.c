@@ -32,12 +32,12 @@ static oct_status make(oct_plan *p, oct_step *s)
         st->rows = t->dim[0] * oct_type_pixels(t);
         st->n = t->dim[1];
     } else { /* pieces of one long row; the last may be shorter */
-        st->rows = (st->n + GRAIN - 1) / GRAIN;
+        st->rows = oct_ceil_div(st->n, GRAIN);
     }
     st->in_pitch = st->rows > 1 && st->n != oct_type_len(t) ? oct_slot_pitch(p, s->in[0]) : 0;
     st->out_pitch = st->in_pitch ? oct_slot_pitch(p, s->out[0]) : 0;
     if (st->in_pitch) st->grain = OCT_MAX(1, GRAIN / OCT_MAX(st->n, 1));
-    s->scratch_size = 2 * sizeof(float) * (size_t)((st->rows + st->grain - 1) / st->grain);
+    s->scratch_size = 2 * sizeof(float) * (size_t)oct_ceil_div(st->rows, st->grain);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "int8 dynamic quantize:%s", st->set->name);
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
@@ -113,7 +113,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
-    const int64_t chunks = (st->rows + st->grain - 1) / st->grain;
+    const int64_t chunks = oct_ceil_div(st->rows, st->grain);
     float *scale = b->out[1];
     uint8_t *zero = b->out[2];
     int32_t zero32;

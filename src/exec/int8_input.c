@@ -36,7 +36,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     st->images = t->dim[0];
     st->channels = t->dim[1];
     st->pixels = oct_type_pixels(t);
-    st->chunks = (st->pixels + CHUNK - 1) / CHUNK;
+    st->chunks = oct_ceil_div(st->pixels, CHUNK);
     st->pitch = oct_slot_pitch(p, s->out[0]);
     OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &st->codes));
     s->state = st;

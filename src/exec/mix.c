@@ -66,7 +66,7 @@ static void blocks(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const state *st = j->st;
-    const int64_t per_plane = (st->pixels + BLOCK - 1) / BLOCK;
+    const int64_t per_plane = oct_ceil_div(st->pixels, BLOCK);
 
     for (int64_t u = begin; u < end; u++) {
         const int64_t at = u % per_plane * BLOCK, plane = u / per_plane;
@@ -85,7 +85,7 @@ static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
     job j = {st, b->in[X], b->out[0]};
-    const int64_t per_plane = (st->pixels + BLOCK - 1) / BLOCK;
+    const int64_t per_plane = oct_ceil_div(st->pixels, BLOCK);
 
     oct_parallel_for(b->n_threads, st->batch * st->c_out * per_plane, 4, blocks, &j);
     return OCT_OK;

@@ -50,7 +50,7 @@ static oct_status make_squares(oct_plan *p, oct_step *s)
                    .pixels = oct_type_pixels(t),
                    .channels = t->dim[1],
                    .pitch = oct_slot_pitch(p, to_plain ? s->in[0] : s->out[0])};
-    q->cuts = (q->pixels + BLOCK - 1) / BLOCK;
+    q->cuts = oct_ceil_div(q->pixels, BLOCK);
     s->state = q;
     s->impl = q->simd->name;
     return OCT_OK;

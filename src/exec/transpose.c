@@ -92,7 +92,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     for (int i = 0; i < n; i++) {
         if (st->row.from != 1 && all[i].from == 1) {
             st->col = all[i];
-            st->cuts = (all[i].size + WIDE - 1) / WIDE;
+            st->cuts = oct_ceil_div(all[i].size, WIDE);
             continue;
         }
         st->around[st->n++] = all[i];

@@ -297,11 +297,11 @@ static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oc
  */
 static int64_t chunk_at(const oct_int8_conv *c, int64_t x, int64_t x1, uint32_t step)
 {
-    const int64_t all = ceil_div(x1 - x, step);
+    const int64_t all = oct_ceil_div(x1 - x, step);
     int64_t together = OCT_MIN(OCT_MAX(c->chunk / step, 1), all);
 
     if (x * c->stride[1] < c->pad[1]) together = 1;
-    return OCT_MIN(ceil_div((x1 - x) * together, all), c->chunk);
+    return OCT_MIN(oct_ceil_div((x1 - x) * together, all), c->chunk);
 }
 
 void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,

@@ -224,7 +224,7 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const
 {
     const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4;
     const int64_t r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
-    const int64_t y0 = y * c->stride[0] - c->pad[0], kq = ceil_div(c->kernel[0], 4);
+    const int64_t y0 = y * c->stride[0] - c->pad[0], kq = oct_ceil_div(c->kernel[0], 4);
     const uint8_t *pad = io->pad_pixel ? io->pad_pixel : c->pad_pixel;
     taps t = {.x = io->scratch,
               .step = c->stride[1] * 4 * BW,
@@ -241,7 +241,7 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const
             const uint8_t *more = io->residual;
             int64_t columns;
 
-            n = ceil_div(rest, ceil_div(rest, c->chunk));
+            n = oct_ceil_div(rest, oct_ceil_div(rest, c->chunk));
             columns = (n - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
             t.quad = columns * 4 * BW;
             for (int64_t q = 0; q < kq; q++)

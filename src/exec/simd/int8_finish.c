@@ -188,7 +188,7 @@ static void in_steps(const oct_int8_finish *f, int64_t first, const rows *r)
 
     floats.y = r->sum;
     floats.y_pitch = r->sum_pitch;
-    floats.n = (r->n + VW - 1) / VW * VW; /* the sums' rows are whole vectors */
+    floats.n = oct_ceil_div(r->n, VW) * VW; /* the sums' rows are whole vectors */
     to_floats(f, first, &floats);
     floats.n = r->n;
     add_residual(f, first, &floats);

@@ -7,13 +7,29 @@
 #include "exec/simd/int8.h"
 #include "op/quant.h"
 
+static size_t lists_size(int64_t c, int n)
+{
+    return (size_t)oct_int8_padded(c) * sizeof(float) * (size_t)n;
+}
+
+/* n lists for c channels, all zero. The last is one of integers: it is returned. */
+static int32_t *cut_lists(void *memory, int64_t c, int n, float **list)
+{
+    const int64_t padded = oct_int8_padded(c);
+
+    memset(memory, 0, lists_size(c, n));
+    for (int i = 0; i < n; i++)
+        list[i] = (float *)memory + i * padded;
+    return (int32_t *)memory + (n - 1) * padded;
+}
+
 /* --- what follows a sum --- */
 
 enum { SCALE, BIAS, SLOPE, LIMIT, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_LISTS };
 
 size_t oct_int8_finish_size(int64_t c)
 {
-    return (size_t)oct_int8_padded(c) * sizeof(float) * N_LISTS;
+    return lists_size(c, N_LISTS);
 }
 
 static float scale_of(const oct_int8_codes *q, int64_t i)
@@ -75,15 +91,10 @@ static float swish_scale(float scale)
 
 void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_finish *f)
 {
-    const int64_t padded = oct_int8_padded(s->c);
     const oct_act none = {0};
     float *list[N_LISTS];
-    int32_t *zeros;
+    int32_t *zeros = cut_lists(memory, s->c, N_LISTS, list);
 
-    memset(memory, 0, oct_int8_finish_size(s->c));
-    for (int i = 0; i < N_LISTS; i++)
-        list[i] = (float *)memory + i * padded;
-    zeros = (int32_t *)memory + ZERO * padded;
     *f = (oct_int8_finish){.way = way_of(s), .out = s->out, .residual = s->residual, .tame = true};
     for (int i = 0; i < 2; i++)
         f->act[i] = s->act[i];
@@ -127,7 +138,7 @@ enum { A_SCALE, B_SCALE, A_ZERO, B_ZERO, SHIFT, B_INV, B_LOW, B_HIGH, B_OUT_ZERO
 
 size_t oct_int8_binary_size(int64_t c)
 {
-    return (size_t)oct_int8_padded(c) * sizeof(float) * N_BINARY;
+    return lists_size(c, N_BINARY);
 }
 
 /* The zero point of the result less the share of the operands'. The order of the operations is
@@ -149,14 +160,10 @@ void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_
     const bool direct = s->out == OCT_INT8_U8 && is_linear(&s->act);
     const oct_act none = {0};
     float *list[N_BINARY];
-    int32_t *zeros;
+    int32_t *zeros = cut_lists(memory, s->c, N_BINARY, list);
 
-    memset(memory, 0, oct_int8_binary_size(s->c));
-    for (int i = 0; i < N_BINARY; i++)
-        list[i] = (float *)memory + i * padded;
-    zeros = (int32_t *)memory + B_OUT_ZERO * padded;
     for (int64_t k = 0; k < padded; k++) { /* one for all: as many as a vector may have */
-        const int64_t i = s->c == 1 ? 0 : OCT_MIN(k, s->c - 1);
+        const int64_t i = OCT_MIN(k, s->c - 1);
         const float unit = s->out == OCT_INT8_U8 ? scale_of(&s->y, i) : 1.0f;
         const int32_t zero = s->out == OCT_INT8_U8 ? zero_of(&s->y, i) : 0;
         const float sa = scale_of(&s->a, i), sb = scale_of(&s->b, i);

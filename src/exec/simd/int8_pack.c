@@ -26,25 +26,20 @@ static void *take(uint8_t **memory, size_t size)
     return p;
 }
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t blocks_of(const oct_int8 *set, int64_t c_out)
 {
-    const int64_t n_vec = ceil_div(c_out, set->width);
+    const int64_t n_vec = oct_ceil_div(c_out, set->width);
 
     /* pairs of vectors; an odd one out makes three where there are registers for it */
     if (set->max_vec >= 3 && n_vec > 1) return n_vec / 2;
-    return ceil_div(n_vec, OCT_MIN(set->max_vec, 2));
+    return oct_ceil_div(n_vec, OCT_MIN(set->max_vec, 2));
 }
 
 /* Quads of weights of a filter. */
 static int64_t quads_of(const oct_int8_conv *c)
 {
-    return c->depthwise ? c->kernel[1] * ceil_div(c->kernel[0], 4)
-                        : c->kernel[0] * ceil_div(c->kernel[1] * c->c_in, 4);
+    return c->depthwise ? c->kernel[1] * oct_ceil_div(c->kernel[0], 4)
+                        : c->kernel[0] * oct_ceil_div(c->kernel[1] * c->c_in, 4);
 }
 
 /* Bytes of packed weights of a vector of channels. */
@@ -63,7 +58,7 @@ size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c)
 
     if (!(macs < 1e12) || (c->depthwise && !(reach * (double)c->kernel[0] < 1e6))) return 0;
     if (!c->depthwise) size += align_up((size_t)blocks_of(set, c->c_out) * sizeof(oct_int8_block));
-    packed = (size_t)(ceil_div(c->c_out, set->width) * vector_bytes(set, c));
+    packed = (size_t)(oct_ceil_div(c->c_out, set->width) * vector_bytes(set, c));
     if (oct_int8_winograd_pays(set, c)) packed = OCT_MAX(packed, oct_int8_winograd_size(set, c));
     size += align_up(packed);
     if (!c->depthwise) size += 2 * align_up((size_t)quads_of(c) * sizeof(int32_t));
@@ -87,21 +82,31 @@ static void put_quad(const oct_int8 *set, int8_t *vector, int64_t i, const int8_
     }
 }
 
-static void pack_blocks(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
-                        oct_int8_conv *c)
+/* Blocks of nearly as many vectors; their weights follow. */
+static void cut_blocks(const oct_int8 *set, oct_int8_conv *c)
 {
-    const int64_t n_vec = ceil_div(c->c_out, set->width), k = c->kernel[0] * c->kernel[1] * c->c_in;
-    const int64_t rows = c->gather ? 1 : c->kernel[0], run = k / rows, run_pad = c->k_pad / rows;
+    const int64_t n_vec = oct_ceil_div(c->c_out, set->width);
 
     for (int32_t b = 0; b < c->n_blocks; b++) {
         const int64_t v0 = n_vec * b / c->n_blocks, vecs = n_vec * (b + 1) / c->n_blocks - v0;
         const int64_t first = v0 * set->width, n = OCT_MIN(vecs * set->width, c->c_out - first);
 
-        c->blocks[b] = (oct_int8_block){(int)vecs, first, n, to};
+        c->blocks[b] = (oct_int8_block){.n_vec = (int)vecs, .first = first, .n = n};
+    }
+}
+
+static void pack_blocks(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
+                        oct_int8_conv *c)
+{
+    const int64_t rows = c->gather ? 1 : c->kernel[0], run_pad = c->k_pad / rows;
+    const int64_t run = c->kernel[0] * c->kernel[1] * c->c_in / rows;
+
+    for (oct_int8_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
+        b->w = to;
         for (int64_t q = 0; q < c->k_pad; q += 4)
-            for (int64_t v = 0; v < vecs; v++, to += set->width * set->quad_bytes)
-                for (int64_t i = 0; i < set->width && v * set->width + i < n; i++) {
-                    const int8_t *from = w->w + (first + v * set->width + i) * w->o;
+            for (int64_t v = 0; v < b->n_vec; v++, to += set->width * set->quad_bytes)
+                for (int64_t i = 0; i < set->width && v * set->width + i < b->n; i++) {
+                    const int8_t *from = w->w + (b->first + v * set->width + i) * w->o;
                     int8_t quad[4] = {0};
 
                     for (int64_t j = q; j < q + 4; j++) {
@@ -185,7 +190,7 @@ static void share_out(const oct_int8 *set, oct_int8_conv *c)
     c->rows = c->out_h;
     c->segment = pointwise ? SEGMENT : c->out_w;
     c->group_size = c->depthwise ? 1 : blocks_together(set, c);
-    c->groups = c->depthwise ? 1 : ceil_div(c->n_blocks, c->group_size);
+    c->groups = c->depthwise ? 1 : oct_ceil_div(c->n_blocks, c->group_size);
     macs = c->kernel[0] * c->kernel[1] * OCT_MIN(c->segment, c->out_w) * c->c_out / c->groups *
            (c->depthwise ? 8 : c->c_in + 16); /* finishing is work, too */
     c->grain = OCT_MAX(1, CHUNK_MACS / OCT_MAX(macs, 1));
@@ -195,7 +200,7 @@ static void share_out(const oct_int8 *set, oct_int8_conv *c)
 static void size_scratch(oct_int8_conv *c)
 {
     const int64_t reach = (c->kernel[1] - 1) * c->dilation[1] + 1;
-    const int64_t rows = c->depthwise ? ceil_div(c->kernel[0], 4) * 4 : c->kernel[0];
+    const int64_t rows = c->depthwise ? oct_ceil_div(c->kernel[0], 4) * 4 : c->kernel[0];
     const int64_t channels = c->depthwise ? 64 : c->c_in;
 
     for (c->chunk = c->depthwise ? OCT_INT8_DW_PIXELS : CHUNK_PIXELS;; c->chunk /= 2) {
@@ -257,10 +262,11 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
     memset(memory, 0, oct_int8_conv_size(set, c));
     c->set = set;
     c->gather = !c->depthwise && (spreads(c) || !has_runs(c));
-    c->k_pad =
-        c->gather ? ceil_div(k, 4) * 4 : ceil_div(c->c_in * c->kernel[1], 4) * 4 * c->kernel[0];
+    c->k_pad = c->gather ? oct_ceil_div(k, 4) * 4
+                         : oct_ceil_div(c->c_in * c->kernel[1], 4) * 4 * c->kernel[0];
     c->n_blocks = c->depthwise ? 0 : (int32_t)blocks_of(set, c->c_out);
     c->blocks = c->depthwise ? NULL : take(&at, (size_t)c->n_blocks * sizeof(oct_int8_block));
+    cut_blocks(set, c);
     base = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     sum = take(&at, (size_t)oct_int8_padded(c->c_out) * sizeof(int32_t));
     pad = take(&at, (size_t)oct_int8_padded(c->c_in));

@@ -38,11 +38,6 @@ static inline int64_t clamp(int64_t x, int64_t lo, int64_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-static inline int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /*
  * Copies n bytes in blocks of 16: reads up to 15 more, unless `end` is nearer, and writes up to
  * 15 more, which the caller overwrites next or has room for.

@@ -74,7 +74,7 @@ static int64_t even_parts(int64_t n, int64_t most, int n_threads)
 {
     const int64_t threads = OCT_MAX(n_threads, 1), round = most * threads;
 
-    return OCT_MIN(n, (n + round - 1) / round * threads);
+    return OCT_MIN(n, oct_ceil_div(n, round) * threads);
 }
 
 /*
@@ -85,7 +85,7 @@ static int64_t even_parts(int64_t n, int64_t most, int n_threads)
 static int64_t tile_groups(const oct_int8_conv *c, int n_threads)
 {
     const int64_t threads = OCT_MAX(n_threads, 1);
-    const int64_t n_vec = (c->c_out + c->set->width - 1) / c->set->width;
+    const int64_t n_vec = oct_ceil_div(c->c_out, c->set->width);
     const bool few = c->batch * c->tiles[0] * c->tiles[1] <= 2 * OCT_INT8_MAX_TILES;
     const bool even = n_vec % c->n_blocks == 0 && c->n_blocks % threads == 0;
 
@@ -127,8 +127,8 @@ static void window(const oct_int8_pool *p, int d, int64_t size, int64_t o, int64
     const int64_t start = o * p->stride[d] - p->pad[d], step = p->dilation[d];
     const int64_t room = size - start;
 
-    *from = start < 0 ? OCT_MIN((-start + step - 1) / step, p->kernel[d]) : 0;
-    *to = room <= 0 ? *from : OCT_MAX(OCT_MIN((room + step - 1) / step, p->kernel[d]), *from);
+    *from = start < 0 ? OCT_MIN(oct_ceil_div(-start, step), p->kernel[d]) : 0;
+    *to = room <= 0 ? *from : OCT_MAX(OCT_MIN(oct_ceil_div(room, step), p->kernel[d]), *from);
 }
 
 /* Taps of window o along axis d that lie inside the picture or its pads. */
@@ -136,7 +136,7 @@ static int64_t padded_taps(const oct_int8_pool *p, int d, int64_t size, int64_t 
 {
     const int64_t room = size + p->pad_end[d] - (o * p->stride[d] - p->pad[d]);
 
-    return room <= 0 ? 0 : OCT_MIN((room + p->dilation[d] - 1) / p->dilation[d], p->kernel[d]);
+    return room <= 0 ? 0 : OCT_MIN(oct_ceil_div(room, p->dilation[d]), p->kernel[d]);
 }
 
 static void max_pixel(const pool_job *j, const uint8_t *x, const int64_t from[2],

@@ -118,11 +118,11 @@ static const int max_tiles[MAX_VEC] = {6, 5, 4};
 /* All points of n tiles, one block of channels. */
 static void multiply(const work *w, const oct_int8_block *b, int64_t n)
 {
-    const int64_t pairs = ceil_div(w->c->c_in, 2), size = pairs * b->n_vec * BW;
+    const int64_t pairs = oct_ceil_div(w->c->c_in, 2), size = pairs * b->n_vec * BW;
 
     for (int64_t p = 0; p < POINTS; p++)
         for (int64_t i = 0, k; i < n; i += k) {
-            k = ceil_div(n - i, ceil_div(n - i, max_tiles[b->n_vec - 1]));
+            k = oct_ceil_div(n - i, oct_ceil_div(n - i, max_tiles[b->n_vec - 1]));
             products[b->n_vec - 1][k - 1](w->v + (p * TILES + i) * w->row, w->row, pairs,
                                           b->w + p * size, w->m + (i * b->n_vec * POINTS + p) * VW);
         }

@@ -19,8 +19,8 @@ bool oct_int8_winograd_pays(const oct_int8 *set, const oct_int8_conv *c);
 /* Bytes of the transformed weights of all blocks. */
 size_t oct_int8_winograd_size(const oct_int8 *set, const oct_int8_conv *c);
 
-/* Blocks, scratch and tiles of c, which has its base. False: the sums may be too large, nothing is
- * done. */
+/* Weights of the blocks, scratch and tiles of c, which has its base. False: the sums may be too
+ * large, nothing is done. */
 bool oct_int8_winograd_pack(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
                             oct_int8_conv *c);
 
@@ -29,7 +29,7 @@ static inline int64_t oct_int8_winograd_row(const oct_int8 *set, const oct_int8_
 {
     const int64_t vector = set->width * 2;
 
-    return (c->c_in + vector - 1) / vector * vector * 2;
+    return oct_ceil_div(c->c_in, vector) * vector * 2;
 }
 
 #endif

@@ -4,19 +4,14 @@
 
 #include "exec/simd/int8_winograd.h"
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /*
  * In instructions on whole vectors. Without the instruction that adds four products of bytes, the
  * plain method needs four for them, and this one two for two.
  */
 bool oct_int8_winograd_pays(const oct_int8 *set, const oct_int8_conv *c)
 {
-    const int64_t vecs = ceil_div(c->c_out, set->width);
-    const int64_t tiles = ceil_div(c->out_h, 4) * ceil_div(c->out_w, 4);
+    const int64_t vecs = oct_ceil_div(c->c_out, set->width);
+    const int64_t tiles = oct_ceil_div(c->out_h, 4) * oct_ceil_div(c->out_w, 4);
     const double per_quad = set->quad_bytes == 4 ? 1 : 4, per_pair = set->quad_bytes == 4 ? 1 : 2;
     double plain, tiled;
 
@@ -24,16 +19,16 @@ bool oct_int8_winograd_pays(const oct_int8 *set, const oct_int8_conv *c)
     for (int i = 0; i < 2; i++)
         if (c->kernel[i] != 3 || c->stride[i] != 1 || c->dilation[i] != 1 || c->pad[i] > 2)
             return false;
-    plain = (double)(c->out_h * c->out_w * vecs) * (double)ceil_div(c->c_in * 9, 4) * per_quad;
-    tiled = (double)(OCT_INT8_POINTS * ceil_div(c->c_in, 2) * vecs) * per_pair;
-    tiled += (double)(90 * ceil_div(c->c_in, set->width) + 150 * vecs);
+    plain = (double)(c->out_h * c->out_w * vecs) * (double)oct_ceil_div(c->c_in * 9, 4) * per_quad;
+    tiled = (double)(OCT_INT8_POINTS * oct_ceil_div(c->c_in, 2) * vecs) * per_pair;
+    tiled += (double)(90 * oct_ceil_div(c->c_in, set->width) + 150 * vecs);
     return tiled * (double)tiles < plain;
 }
 
 size_t oct_int8_winograd_size(const oct_int8 *set, const oct_int8_conv *c)
 {
-    return (size_t)(OCT_INT8_POINTS * ceil_div(c->c_in, 2) * ceil_div(c->c_out, set->width) *
-                    set->width * 4);
+    return (size_t)(OCT_INT8_POINTS * oct_ceil_div(c->c_in, 2) *
+                    oct_ceil_div(c->c_out, set->width) * set->width * 4);
 }
 
 /* Weights above and below zero of n, `step` apart. */
@@ -104,7 +99,7 @@ static void transform(int16_t taps[9][LANES], int64_t n, int8_t *to, int64_t ste
 static void pack_block(const oct_int8 *set, const oct_int8_weights *w, const oct_int8_conv *c,
                        const oct_int8_block *b, int8_t *to)
 {
-    const int64_t vw = set->width, row = b->n_vec * vw * 4, point = ceil_div(c->c_in, 2) * row;
+    const int64_t vw = set->width, row = b->n_vec * vw * 4, point = oct_ceil_div(c->c_in, 2) * row;
 
     for (int64_t i = 0; i < c->c_in; i += 2)
         for (int64_t v = 0; v < b->n_vec; v++) {
@@ -124,22 +119,18 @@ static void pack_block(const oct_int8 *set, const oct_int8_weights *w, const oct
 bool oct_int8_winograd_pack(const oct_int8 *set, const oct_int8_weights *w, int8_t *to,
                             oct_int8_conv *c)
 {
-    const int64_t n_vec = ceil_div(c->c_out, set->width);
     int64_t most = 0;
 
     if (!sums_fit(w, c)) return false;
-    for (int32_t b = 0; b < c->n_blocks; b++) {
-        const int64_t v0 = n_vec * b / c->n_blocks, vecs = n_vec * (b + 1) / c->n_blocks - v0;
-        const int64_t first = v0 * set->width, n = OCT_MIN(vecs * set->width, c->c_out - first);
-
-        c->blocks[b] = (oct_int8_block){(int)vecs, first, n, to};
-        pack_block(set, w, c, &c->blocks[b], to);
-        to += OCT_INT8_POINTS * ceil_div(c->c_in, 2) * vecs * set->width * 4;
-        most = OCT_MAX(most, vecs);
+    for (oct_int8_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
+        b->w = to;
+        pack_block(set, w, c, b, to);
+        to += OCT_INT8_POINTS * oct_ceil_div(c->c_in, 2) * b->n_vec * set->width * 4;
+        most = OCT_MAX(most, b->n_vec);
     }
     c->winograd = true;
-    c->tiles[0] = ceil_div(c->out_h, 4);
-    c->tiles[1] = ceil_div(c->out_w, 4);
+    c->tiles[0] = oct_ceil_div(c->out_h, 4);
+    c->tiles[1] = oct_ceil_div(c->out_w, 4);
     c->scratch_size = (size_t)(OCT_INT8_MAX_TILES * OCT_INT8_POINTS *
                                (oct_int8_winograd_row(set, c) + most * set->width * 4));
     return true;

@@ -41,6 +41,15 @@ void *oct_plan_alloc_aligned(oct_plan *p, size_t size)
     return at ? at + (64 - (uintptr_t)at % 64) % 64 : NULL;
 }
 
+oct_status oct_int8_finish_make(oct_plan *p, const oct_int8_finish_spec *s, oct_int8_finish *f)
+{
+    void *memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(s->c));
+
+    if (!memory) return OCT_ERR_MEMORY;
+    oct_int8_finish_pack(s, memory, f);
+    return OCT_OK;
+}
+
 void oct_int8_grid_make(const oct_plan *p, int32_t in, int32_t out, int64_t n_codes, int32_t axis,
                         oct_int8_grid *g)
 {

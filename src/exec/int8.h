@@ -26,6 +26,9 @@ oct_status oct_int8_codes_make(oct_plan *p, const oct_codes *c, oct_int8_codes *
 /* Memory of the plan, aligned to a cache line. */
 void *oct_plan_alloc_aligned(oct_plan *p, size_t size);
 
+/* Packs what follows a sum into memory of the plan. */
+oct_status oct_int8_finish_make(oct_plan *p, const oct_int8_finish_spec *s, oct_int8_finish *f);
+
 /* A tensor as rows whose elements have codes of their own if `each`; channels-last with any
  * pitch, or plain: then `n_lists` rows take turns in having parameters of their own. */
 typedef struct oct_int8_grid {

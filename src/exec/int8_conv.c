@@ -2,7 +2,6 @@
 /* Convolution of u8 codes with s8 weights: dense, depthwise and grouped, 1-D and 2-D. */
 #include "base/parallel.h"
 #include "exec/int8_weights.h"
-#include "op/conv_geometry.h"
 #include "op/op.h"
 
 enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
@@ -22,19 +21,6 @@ typedef struct state {
     part parts[];
 } state;
 
-static oct_int8_shape shape_of(const oct_conv_geometry *g)
-{
-    const int64_t c = g->c_in / g->group, taps = oct_conv_geometry_kernel_size(g);
-
-    return (oct_int8_shape){.filters = g->c_out,
-                            .channels = c,
-                            .taps = taps,
-                            .group_filters = g->c_out / g->group,
-                            .o = c * taps,
-                            .c = taps,
-                            .t = 1};
-}
-
 static bool residual_fits(const oct_plan *p, const oct_step *s)
 {
     const int32_t r = s->fuse.residual;
@@ -44,30 +30,8 @@ static bool residual_fits(const oct_plan *p, const oct_step *s)
     return oct_step_in_u8(p, s, r) && s->fuse.residual_scale > 0;
 }
 
-static bool is_depthwise(const oct_conv_geometry *g)
+static void fill_pitches(const oct_plan *p, const oct_step *s, oct_int8_conv *c)
 {
-    return oct_conv_is_depthwise(g) && g->c_in == g->c_out;
-}
-
-static void fill_geometry(const oct_plan *p, const oct_step *s, const oct_conv_geometry *g,
-                          oct_int8_conv *c)
-{
-    const int64_t n_parts = is_depthwise(g) ? 1 : g->group;
-
-    c->depthwise = is_depthwise(g);
-    c->batch = g->batch;
-    c->c_in = g->c_in / n_parts;
-    c->c_out = g->c_out / n_parts;
-    c->in_h = g->in[0];
-    c->in_w = g->in[1];
-    c->out_h = g->out[0];
-    c->out_w = g->out[1];
-    for (int i = 0; i < 2; i++) {
-        c->kernel[i] = g->kernel[i];
-        c->stride[i] = g->stride[i];
-        c->dilation[i] = g->dilation[i];
-        c->pad[i] = g->pad_begin[i];
-    }
     c->in_pitch = oct_slot_pitch(p, s->in[X]);
     c->out_pitch = oct_slot_pitch(p, s->out[0]);
     c->residual_pitch = s->fuse.residual >= 0 ? oct_slot_pitch(p, s->in[s->fuse.residual]) : 0;
@@ -79,7 +43,7 @@ static void fill_geometry(const oct_plan *p, const oct_step *s, const oct_conv_g
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_conv_geometry g;
-    oct_int8_conv c = {0};
+    oct_int8_conv c;
     oct_int8_shape w;
     bool wide;
 
@@ -89,9 +53,9 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g) ||
         !oct_conv_geometry_to_2d(&g))
         return false;
-    w = shape_of(&g);
+    w = oct_int8_conv_shape(&g);
     *layout = OCT_LAYOUT_CLAST;
-    fill_geometry(p, s, &g, &c);
+    c = oct_int8_windows(&g);
     if (oct_int8_conv_size(oct_int8_get(), &c) == 0) return false;
     return oct_int8_weights_fit(p, s, &w, &wide);
 }
@@ -119,7 +83,6 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *
                                  .bias = a->sums.bias_f32 ? a->sums.bias_f32 + first : NULL,
                                  .act = {s->fuse.act[0], s->fuse.act[1]},
                                  .out = a->y.n ? OCT_INT8_U8 : OCT_INT8_F32};
-    void *memory;
 
     if (r >= 0) {
         spec.residual = a->r.n ? OCT_INT8_U8 : OCT_INT8_F32;
@@ -127,28 +90,14 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *
         if (a->r.n) spec.r = from(&a->r, first);
     }
     if (a->y.n) spec.y = from(&a->y, first);
-    memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(n));
-    if (!memory) return OCT_ERR_MEMORY;
-    oct_int8_finish_pack(&spec, memory, f);
-    return OCT_OK;
-}
-
-/* Sums as they are. */
-static oct_status pack_sums(oct_plan *p, const parameters *a, int64_t first, int64_t n,
-                            oct_int8_finish *f)
-{
-    const oct_int8_finish_spec spec = {.c = n, .scale = a->sums.scale + first, .out = OCT_INT8_S32};
-    void *memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(n));
-
-    if (!memory) return OCT_ERR_MEMORY;
-    oct_int8_finish_pack(&spec, memory, f);
-    return OCT_OK;
+    return oct_int8_finish_make(p, &spec, f);
 }
 
 static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
                             const oct_int8_shape *w, int64_t i, bool is_wide, part *to)
 {
     const int64_t first = i * to->conv.c_out;
+    const oct_int8_finish_spec bare = {.c = to->conv.c_out, .out = OCT_INT8_S32};
     const oct_int8_codes x = from(&a->x, i * to->conv.c_in);
     oct_int8_weights weights = {.w = a->w.w + first * w->o,
                                 .o = w->o,
@@ -164,7 +113,7 @@ static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
         weights.w = a->w.rest + first * w->o;
         weights.bias = NULL;
         OCT_TRY(oct_int8_weights_pack(p, s, &weights, &to->rest));
-        OCT_TRY(pack_sums(p, a, first, to->conv.c_out, &to->sums));
+        OCT_TRY(oct_int8_finish_make(p, &bare, &to->sums));
     }
     return pack_finish(p, s, a, first, to->conv.c_out, &to->finish);
 }
@@ -173,15 +122,17 @@ static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8
                                   parameters *a)
 {
     const int32_t r = s->fuse.residual;
-    oct_codes scaled;
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &a->x));
     if (oct_step_out_is_codes(s)) OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &a->y));
     if (r >= 0 && s->integer->in[r].dtype) {
-        scaled = s->integer->in[r];
-        OCT_TRY(oct_int8_codes_make(p, &scaled, &a->r));
+        float *scale;
+
+        OCT_TRY(oct_int8_codes_make(p, &s->integer->in[r], &a->r));
+        if (!(scale = oct_plan_alloc(p, (size_t)a->r.n, sizeof(*scale)))) return OCT_ERR_MEMORY;
         for (int64_t i = 0; i < a->r.n; i++)
-            ((float *)(uintptr_t)a->r.scale)[i] *= s->fuse.residual_scale;
+            scale[i] = a->r.scale[i] * s->fuse.residual_scale;
+        a->r.scale = scale;
     }
     OCT_TRY(oct_int8_weights_sums(p, s, w, &a->sums));
     return oct_int8_weights_read(p, s, w, &a->w);
@@ -207,6 +158,7 @@ static oct_status make(oct_plan *p, oct_step *s)
 {
     parameters a = {0};
     oct_conv_geometry g;
+    oct_int8_conv c;
     oct_int8_shape w;
     int64_t n_parts;
     state *st;
@@ -215,19 +167,21 @@ static oct_status make(oct_plan *p, oct_step *s)
     OCT_TRY(
         oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g));
     oct_conv_geometry_to_2d(&g);
-    w = shape_of(&g);
-    n_parts = is_depthwise(&g) ? 1 : g.group;
+    w = oct_int8_conv_shape(&g);
+    c = oct_int8_windows(&g);
+    fill_pitches(p, s, &c);
+    n_parts = g.c_in / c.c_in;
     st = oct_plan_alloc(p, 1, sizeof(*st) + (size_t)n_parts * sizeof(part));
     if (!st) return OCT_ERR_MEMORY;
-    *st = (state){.n_parts = n_parts, .c_in = g.c_in / n_parts, .c_out = g.c_out / n_parts};
+    *st = (state){.n_parts = n_parts, .c_in = c.c_in, .c_out = c.c_out};
     oct_int8_weights_fit(p, s, &w, &st->is_wide);
     st->y_size = oct_dtype_size(p->slots[s->out[0]].type.dtype);
     if (s->fuse.residual >= 0)
         st->r_size = oct_dtype_size(p->slots[s->in[s->fuse.residual]].type.dtype);
+    if (st->is_wide) set_wide(st, &c);
     status = read_parameters(p, s, &w, &a);
     for (int64_t i = 0; i < n_parts && !status; i++) {
-        fill_geometry(p, s, &g, &st->parts[i].conv);
-        if (st->is_wide) set_wide(st, &st->parts[i].conv);
+        st->parts[i].conv = c;
         status = pack_part(p, s, &a, &w, i, st->is_wide, &st->parts[i]);
         st->work_size = OCT_MAX(st->work_size, work_of(&st->parts[i].conv, p->n_threads));
         if (st->is_wide)
@@ -238,7 +192,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     oct_free(p->ctx, a.w.own);
     if (status) return status;
     s->state = st;
-    s->impl = oct_arena_printf(p->arena, "int8 %s:%s", is_depthwise(&g) ? "depthwise" : "conv",
+    s->impl = oct_arena_printf(p->arena, "int8 %s:%s", c.depthwise ? "depthwise" : "conv",
                                oct_int8_get()->name);
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
 }

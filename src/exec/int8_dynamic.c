@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "exec/dynamic.h"
-#include "exec/int8.h"
-#include "op/conv_geometry.h"
+#include "exec/int8_weights.h"
 #include "op/op.h"
 
 enum {
@@ -25,11 +24,6 @@ typedef struct state {
     float slope;      /* of the activation, for each unit of scale */
 } state;
 
-/* What a filter reads, and where the elements of a weight lie. */
-typedef struct shape {
-    int64_t filters, o, c, t;
-} shape;
-
 static bool is_conv(const oct_step *s)
 {
     return s->node->op == &oct_op_conv_integer;
@@ -41,62 +35,31 @@ static int64_t zero_of(const oct_tensor *z, int64_t o)
 }
 
 /* The geometry, as far as it does not depend on where things lie. */
-static bool find_conv(const oct_plan *p, const oct_step *s, oct_int8_conv *c, shape *w)
+static bool find_conv(const oct_plan *p, const oct_step *s, oct_int8_conv *c, oct_int8_shape *w)
 {
     oct_conv_geometry g;
-    int y, x;
 
-    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g))
+    if (oct_conv_geometry_conv(s->node, &p->slots[s->in[X]].type, &p->slots[s->in[W]].type, &g) ||
+        !oct_conv_geometry_to_2d(&g))
         return false;
-    if (g.n < 1 || g.n > 2 || g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
-    if (g.group != 1 && !(oct_conv_is_depthwise(&g) && g.c_in == g.c_out)) return false;
-    y = g.n == 2 ? 0 : -1;
-    x = g.n - 1;
-    *c = (oct_int8_conv){.depthwise = g.group > 1,
-                         .batch = g.batch,
-                         .c_in = g.c_in,
-                         .c_out = g.c_out,
-                         .in_h = y < 0 ? 1 : g.in[y],
-                         .in_w = g.in[x],
-                         .out_h = y < 0 ? 1 : g.out[y],
-                         .out_w = g.out[x]};
-    for (int i = 0; i < 2; i++) {
-        const int k = i == 0 ? y : x;
-
-        c->kernel[i] = k < 0 ? 1 : g.kernel[k];
-        c->stride[i] = k < 0 ? 1 : g.stride[k];
-        c->dilation[i] = k < 0 ? 1 : g.dilation[k];
-        c->pad[i] = k < 0 ? 0 : g.pad_begin[k];
-        if (c->pad[i] < 0) return false;
-    }
-    w->filters = g.c_out;
-    w->t = 1;
-    w->c = oct_conv_geometry_kernel_size(&g);
-    w->o = w->c * (g.c_in / g.group);
-    return c->in_h > 0 && c->in_w > 0 && c->out_h > 0 && c->out_w > 0;
+    *c = oct_int8_windows(&g);
+    *w = oct_int8_conv_shape(&g);
+    return g.group == 1 || c->depthwise;
 }
 
-static bool find_product(const oct_plan *p, const oct_step *s, oct_int8_conv *c, shape *w)
+static bool find_product(const oct_plan *p, const oct_step *s, oct_int8_conv *c, oct_int8_shape *w)
 {
     const oct_type *x = &p->slots[s->in[X]].type, *t = &p->slots[s->in[W]].type;
 
     if (x->rank < 2 || t->rank != 2 || oct_type_len(x) < 1 || oct_type_len(t) < 1) return false;
-    *c = (oct_int8_conv){.batch = 1,
-                         .c_in = t->dim[0],
-                         .c_out = t->dim[1],
-                         .in_h = 1,
-                         .in_w = oct_type_span(x, 0, x->rank - 1),
-                         .out_h = 1,
-                         .out_w = oct_type_span(x, 0, x->rank - 1),
-                         .kernel = {1, 1},
-                         .stride = {1, 1},
-                         .dilation = {1, 1}};
-    *w = (shape){.filters = t->dim[1], .o = 1, .c = t->dim[1]};
+    *w = (oct_int8_shape){
+        .filters = t->dim[1], .channels = t->dim[0], .taps = 1, .o = 1, .c = t->dim[1]};
+    *c = oct_int8_product(oct_type_span(x, 0, x->rank - 1), w->channels, w);
     return true;
 }
 
 /* Less their zero points, weights must be signed bytes. */
-static bool weights_fit(const oct_tensor *t, const oct_tensor *zero, const shape *w)
+static bool weights_fit(const oct_tensor *t, const oct_tensor *zero, const oct_int8_shape *w)
 {
     for (int64_t i = 0, n = oct_tensor_length(t); i < n; i++) {
         const int64_t v = oct_tensor_get_i64(t, i) - zero_of(zero, i / w->o % w->filters);
@@ -106,7 +69,7 @@ static bool weights_fit(const oct_tensor *t, const oct_tensor *zero, const shape
     return true;
 }
 
-static bool zeros_fit(const oct_plan *p, const oct_step *s, const shape *w)
+static bool zeros_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w)
 {
     const oct_slot *x = oct_step_in(p, s, X_ZERO), *z = oct_step_in(p, s, W_ZERO);
 
@@ -119,7 +82,7 @@ static bool zeros_fit(const oct_plan *p, const oct_step *s, const shape *w)
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_int8_conv c;
-    shape w;
+    oct_int8_shape w;
 
     if (!s->integer || !s->integer->is_dynamic) return false;
     if (p->slots[s->in[X]].type.dtype != OCT_DTYPE_U8 || p->slots[s->in[X]].data) return false;
@@ -132,24 +95,22 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
            weights_fit(oct_step_const(p, s, W), oct_step_const(p, s, W_ZERO), &w);
 }
 
-static oct_status pack_weights(oct_plan *p, const oct_step *s, const shape *w, oct_int8_conv *c)
+static oct_status pack_weights(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                               oct_int8_conv *c)
 {
     const oct_tensor *t = oct_step_const(p, s, W), *zero = oct_step_const(p, s, W_ZERO);
     const int64_t n = oct_tensor_length(t);
     int8_t *bytes = oct_alloc(p->ctx, (size_t)n);
     const oct_int8_weights weights = {
         .w = bytes, .o = w->o, .c = w->c, .t = w->t, .x_zero = &(int32_t){0}, .n_zero = 1};
-    const size_t size = oct_int8_conv_size(oct_int8_get(), c);
-    void *memory = size ? oct_plan_alloc_aligned(p, size) : NULL;
+    oct_status status;
 
-    if (bytes && memory) {
-        for (int64_t i = 0; i < n; i++)
-            bytes[i] = (int8_t)(oct_tensor_get_i64(t, i) - zero_of(zero, i / w->o % w->filters));
-        oct_int8_conv_pack(oct_int8_get(), &weights, memory, c);
-    }
+    if (!bytes) return OCT_ERR_MEMORY;
+    for (int64_t i = 0; i < n; i++)
+        bytes[i] = (int8_t)(oct_tensor_get_i64(t, i) - zero_of(zero, i / w->o % w->filters));
+    status = oct_int8_weights_pack(p, s, &weights, c);
     oct_free(p->ctx, bytes);
-    if (!size) return oct_node_fail(s->node, OCT_ERR_UNSUPPORTED, "its weights are too large");
-    return bytes && memory ? OCT_OK : OCT_ERR_MEMORY;
+    return status;
 }
 
 /*
@@ -170,16 +131,15 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, state *st)
     const int64_t n = st->conv.c_out;
     float *list = oct_plan_alloc(p, 2 * (size_t)n, sizeof(float));
     oct_int8_finish_spec spec = {.c = n, .scale = list, .act = {rational(s->fuse.act[0])}};
-    void *memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(n));
 
-    if (!list || !memory) return OCT_ERR_MEMORY;
+    if (!list) return OCT_ERR_MEMORY;
     spec.out = st->n_scales ? OCT_INT8_F32 : OCT_INT8_S32;
     for (int64_t o = 0; o < n; o++) {
         list[o] = 1;
         if (bias) list[n + o] = ((const float *)bias->data)[oct_tensor_length(bias) > 1 ? o : 0];
     }
     if (bias) spec.bias = list + n;
-    oct_int8_finish_pack(&spec, memory, &st->finish);
+    OCT_TRY(oct_int8_finish_make(p, &spec, &st->finish));
     st->slope = st->finish.slope ? st->finish.slope[0] : 0;
     return OCT_OK;
 }
@@ -189,14 +149,16 @@ static oct_status make(oct_plan *p, oct_step *s)
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
     const oct_slot *scale = oct_step_in(p, s, SCALE);
     oct_int8_conv *c;
-    shape w = {0};
+    oct_int8_shape w = {0};
 
     if (!st) return OCT_ERR_MEMORY;
     c = &st->conv;
     if (!(is_conv(s) ? find_conv(p, s, c, &w) : find_product(p, s, c, &w)))
         return oct_node_fail(s->node, OCT_ERR_STATE, "is no product");
-    c->in_pitch = is_conv(s) ? oct_slot_pitch(p, s->in[X]) : c->c_in;
-    c->out_pitch = is_conv(s) ? oct_slot_pitch(p, s->out[0]) : c->c_out;
+    if (is_conv(s)) {
+        c->in_pitch = oct_slot_pitch(p, s->in[X]);
+        c->out_pitch = oct_slot_pitch(p, s->out[0]);
+    }
     c->in_step = c->in_h * c->in_w * c->in_pitch;
     c->out_step = c->out_h * c->out_w * c->out_pitch;
     st->n_scales = scale ? oct_type_len(&scale->type) : 0;

@@ -67,7 +67,6 @@ static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const 
     oct_int8_finish_spec spec = {
         .c = w->filters, .act = {s->fuse.act[0], s->fuse.act[1]}, .out = OCT_INT8_F32};
     oct_int8_weights weights = {.w = data, .o = w->o, .c = w->c, .t = w->t, .n_zero = 1};
-    void *memory;
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &x));
     OCT_TRY(oct_int8_weights_sums(p, s, w, &sums));
@@ -80,8 +79,7 @@ static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const 
         spec.out = OCT_INT8_U8;
         OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &spec.y));
     }
-    if (!(memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(spec.c)))) return OCT_ERR_MEMORY;
-    oct_int8_finish_pack(&spec, memory, &st->finish);
+    OCT_TRY(oct_int8_finish_make(p, &spec, &st->finish));
     s->scratch_size = st->conv.scratch_size * (size_t)p->n_threads + 64;
     return OCT_OK;
 }

@@ -6,7 +6,6 @@
 #include "base/parallel.h"
 #include "exec/int8_weights.h"
 #include "exec/simd/simd.h"
-#include "op/conv_geometry.h"
 #include "op/op.h"
 
 #define STRIP 64 /* pixels */
@@ -29,13 +28,7 @@ static bool find_shape(const oct_plan *p, const oct_step *s, oct_int8_shape *w)
 
     if (oct_conv_geometry_conv(s->node, x, &p->slots[s->in[W]].type, &g)) return false;
     if (g.n != 2 || g.group != 1 || !oct_conv_is_pointwise(&g) || oct_type_len(x) < 1) return false;
-    *w = (oct_int8_shape){.filters = g.c_out,
-                          .channels = g.c_in,
-                          .taps = 1,
-                          .group_filters = g.c_out,
-                          .o = g.c_in,
-                          .c = 1,
-                          .t = 1};
+    *w = oct_int8_conv_shape(&g);
     return g.c_out > 0;
 }
 
@@ -64,7 +57,6 @@ static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, 
     oct_int8_weights weights = {.w = data, .o = w->o, .c = w->c, .t = w->t};
     oct_int8_codes x;
     oct_int8_sums sums;
-    void *memory;
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &x));
     OCT_TRY(oct_int8_weights_sums(p, s, w, &sums));
@@ -75,9 +67,7 @@ static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, 
     OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->rest));
     spec.scale = sums.scale;
     spec.bias = sums.bias_f32;
-    if (!(memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(spec.c)))) return OCT_ERR_MEMORY;
-    oct_int8_finish_pack(&spec, memory, &st->finish);
-    return OCT_OK;
+    return oct_int8_finish_make(p, &spec, &st->finish);
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -93,7 +83,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     st->simd = oct_simd_get();
     st->images = x->dim[0];
     st->pixels = oct_type_pixels(x);
-    st->strips = (st->pixels + STRIP - 1) / STRIP;
+    st->strips = oct_ceil_div(st->pixels, STRIP);
     st->c_out = w.filters;
     st->in_pitch = oct_slot_pitch(p, s->in[X]);
     st->plane = oct_slot_plane_pitch(p, s->out[0]);
@@ -104,6 +94,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     oct_free(p->ctx, plain.own);
     if (status) return status;
     st->work_size = OCT_MAX(st->strip.scratch_size, st->rest.scratch_size);
+    st->strip.scratch_size = st->rest.scratch_size = st->work_size; /* they run side by side */
     st->work_size = (st->work_size * (size_t)p->n_threads + 63) / 64 * 64;
     s->scratch_size =
         st->work_size + 64 + (size_t)(STRIP * st->c_out) * (size_t)p->n_threads * sizeof(float);

@@ -73,6 +73,19 @@ static bool scales_fit(const oct_step *s, const oct_int8_shape *w)
 
 /* --- weights --- */
 
+oct_int8_shape oct_int8_conv_shape(const oct_conv_geometry *g)
+{
+    const int64_t c = g->c_in / g->group, taps = oct_conv_geometry_kernel_size(g);
+
+    return (oct_int8_shape){.filters = g->c_out,
+                            .channels = c,
+                            .taps = taps,
+                            .group_filters = g->c_out / g->group,
+                            .o = c * taps,
+                            .c = taps,
+                            .t = 1};
+}
+
 /* Signed bytes as they are: there are no zero points, or all are zero. */
 static bool are_plain(const oct_codes *c)
 {
@@ -198,6 +211,25 @@ oct_status oct_int8_weights_pack(oct_plan *p, const oct_step *s, const oct_int8_
     if (!memory) return OCT_ERR_MEMORY;
     oct_int8_conv_pack(set, w, memory, c);
     return OCT_OK;
+}
+
+oct_int8_conv oct_int8_windows(const oct_conv_geometry *g)
+{
+    const bool depthwise = oct_conv_is_depthwise(g) && g->c_in == g->c_out;
+    const int64_t n_parts = depthwise ? 1 : g->group;
+
+    return (oct_int8_conv){.depthwise = depthwise,
+                           .batch = g->batch,
+                           .c_in = g->c_in / n_parts,
+                           .c_out = g->c_out / n_parts,
+                           .in_h = g->in[0],
+                           .in_w = g->in[1],
+                           .out_h = g->out[0],
+                           .out_w = g->out[1],
+                           .kernel = {g->kernel[0], g->kernel[1]},
+                           .stride = {g->stride[0], g->stride[1]},
+                           .dilation = {g->dilation[0], g->dilation[1]},
+                           .pad = {g->pad_begin[0], g->pad_begin[1]}};
 }
 
 oct_int8_conv oct_int8_product(int64_t rows, int64_t pitch, const oct_int8_shape *w)

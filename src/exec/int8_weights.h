@@ -4,6 +4,7 @@
 #define OCT_EXEC_INT8_WEIGHTS_H
 
 #include "exec/int8.h"
+#include "op/conv_geometry.h"
 
 enum { OCT_WEIGHTED_X, OCT_WEIGHTED_W, OCT_WEIGHTED_B };
 
@@ -14,6 +15,9 @@ typedef struct oct_int8_shape {
     int64_t o, c, t;                 /* elements from one to the next */
     int32_t axis;                    /* of the weight tensor that counts the filters */
 } oct_int8_shape;
+
+/* Of a convolution. */
+oct_int8_shape oct_int8_conv_shape(const oct_conv_geometry *g);
 
 /* Can the step's weights, factors, bias and scales be had in integers? *is_wide: less their zero
  * points, weights need more than a signed byte; they are the sum of two. */
@@ -43,6 +47,10 @@ oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_
 /* Packs weights into memory of the plan, for the convolution c of the step. */
 oct_status oct_int8_weights_pack(oct_plan *p, const oct_step *s, const oct_int8_weights *w,
                                  oct_int8_conv *c);
+
+/* One group's convolution, or all of a depthwise one; g is 2-D. Pitches and steps are still to be
+ * set. */
+oct_int8_conv oct_int8_windows(const oct_conv_geometry *g);
 
 /* The product of a matrix of `rows` rows, `pitch` apart, with the weights: a convolution of single
  * pixels. */

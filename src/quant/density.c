@@ -200,8 +200,8 @@ void oct_histograms_fini(oct_observer *o)
     oct_free(o->ctx, s->thin);
 }
 
-oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec,
-                                oct_density_solve solve, float *low, float *high)
+oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec, float *low,
+                                float *high)
 {
     const oct_histograms *s = o->state;
     oct_arena *a = oct_arena_new(o->ctx);
@@ -213,7 +213,7 @@ oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec,
 
         oct_arena_reset(a);
         st = oct_density_make(&s->h[i], &o->options, a, &d);
-        if (!st) st = solve(o, spec, &d, &low[i], &high[i]);
+        if (!st) st = o->row->solve_density(o, spec, &d, &low[i], &high[i]);
     }
     oct_arena_free(a);
     return st;

@@ -94,12 +94,16 @@ typedef struct oct_histograms {
 oct_status oct_histograms_init(oct_observer *o);
 void oct_histograms_look(oct_observer *o, const oct_sight *s);
 oct_status oct_histograms_merge(oct_observer *o, const oct_observer *other);
+oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec, float *low,
+                                float *high);
 void oct_histograms_fini(oct_observer *o);
 
-/* Calls solve for each range. */
-typedef oct_status (*oct_density_solve)(const oct_observer *o, const oct_qspec *spec,
-                                        const oct_density *d, float *low, float *high);
-oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec,
-                                oct_density_solve solve, float *low, float *high);
+/* The row of such an observer; solve_ is its solve_density. */
+#define OCT_HISTOGRAM_OBSERVER(name_, help_, solve_)                                               \
+    {                                                                                              \
+        .name = name_, .help = help_, .size = sizeof(oct_histograms), .has_channels = true,        \
+        .init = oct_histograms_init, .see = oct_histograms_look, .merge = oct_histograms_merge,    \
+        .solve = oct_histograms_solve, .solve_density = solve_, .fini = oct_histograms_fini,       \
+    }
 
 #endif

@@ -104,8 +104,8 @@ static oct_status search(const oct_qspec *spec, const oct_density *d, oct_arena 
     return OCT_OK;
 }
 
-static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
-                            float *low, float *high)
+static oct_status solve(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
+                        float *low, float *high)
 {
     oct_arena *a;
     oct_status st;
@@ -119,19 +119,5 @@ static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const 
     return st;
 }
 
-static oct_status solve(const oct_observer *o, const oct_qspec *spec, float *low, float *high)
-{
-    return oct_histograms_solve(o, spec, solve_one, low, high);
-}
-
-const oct_observer_row oct_observer_kl = {
-    .name = "kl",
-    .help = "the range that keeps most of the distribution (entropy)",
-    .size = sizeof(oct_histograms),
-    .has_channels = true,
-    .init = oct_histograms_init,
-    .see = oct_histograms_look,
-    .merge = oct_histograms_merge,
-    .solve = solve,
-    .fini = oct_histograms_fini,
-};
+const oct_observer_row oct_observer_kl =
+    OCT_HISTOGRAM_OBSERVER("kl", "the range that keeps most of the distribution (entropy)", solve);

@@ -159,8 +159,8 @@ static void search_pow2(search *q)
     }
 }
 
-static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
-                            float *low, float *high)
+static oct_status solve(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
+                        float *low, float *high)
 {
     const int weight = o->row != &oct_observer_mse_wide ? 1
                        : o->options.per_channel         ? CHANNEL_CLIP_WEIGHT
@@ -184,18 +184,8 @@ static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const 
     return OCT_OK;
 }
 
-static oct_status solve(const oct_observer *o, const oct_qspec *spec, float *low, float *high)
-{
-    return oct_histograms_solve(o, spec, solve_one, low, high);
-}
-
-#define ROW(name_, help_)                                                                          \
-    {                                                                                              \
-        .name = name_, .help = help_, .size = sizeof(oct_histograms), .has_channels = true,        \
-        .init = oct_histograms_init, .see = oct_histograms_look, .merge = oct_histograms_merge,    \
-        .solve = solve, .fini = oct_histograms_fini,                                               \
-    }
-
-const oct_observer_row oct_observer_mse = ROW("mse", "the range with the least squared error");
-const oct_observer_row oct_observer_mse_wide = ROW(
-    "mse_wide", "the same, with clipping counted several times: it adds up in the layers behind");
+const oct_observer_row oct_observer_mse =
+    OCT_HISTOGRAM_OBSERVER("mse", "the range with the least squared error", solve);
+const oct_observer_row oct_observer_mse_wide = OCT_HISTOGRAM_OBSERVER(
+    "mse_wide", "the same, with clipping counted several times: it adds up in the layers behind",
+    solve);

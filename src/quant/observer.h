@@ -37,7 +37,7 @@ typedef enum oct_gather {
 } oct_gather;
 
 typedef struct oct_observer_options {
-    const char *kind; /* "minmax" "mean_minmax" "percentile" "mse" "kl" "estimator" */
+    const char *kind; /* the name of a row of observers.def */
     bool per_channel;
     double percentile; /* percentile: 99.99 */
     int32_t bins;      /* histogram kinds: at least this many over the range seen (2048) */
@@ -58,6 +58,7 @@ typedef struct oct_observer_options {
 } oct_observer_options;
 
 typedef struct oct_observer oct_observer;
+struct oct_density;
 
 /* One kind. Each is one file. */
 typedef struct oct_observer_row {
@@ -70,6 +71,9 @@ typedef struct oct_observer_row {
     oct_status (*merge)(oct_observer *o, const oct_observer *other);
     /* n ranges: 1, or one for each channel. `spec` is what the range is for. */
     oct_status (*solve)(const oct_observer *o, const oct_qspec *spec, float *low, float *high);
+    /* kinds that keep histograms: one range, of what is distributed so */
+    oct_status (*solve_density)(const oct_observer *o, const oct_qspec *spec,
+                                const struct oct_density *d, float *low, float *high);
     void (*fini)(oct_observer *o);
 } oct_observer_row;
 

@@ -3,8 +3,8 @@
 #include "quant/histogram.h"
 
 /* Symmetric: of distances from 0. Asymmetric: of either end on its own. */
-static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
-                            float *low, float *high)
+static oct_status solve(const oct_observer *o, const oct_qspec *spec, const oct_density *d,
+                        float *low, float *high)
 {
     const double part = o->options.percentile / 100;
 
@@ -20,19 +20,5 @@ static oct_status solve_one(const oct_observer *o, const oct_qspec *spec, const 
     return OCT_OK;
 }
 
-static oct_status solve(const oct_observer *o, const oct_qspec *spec, float *low, float *high)
-{
-    return oct_histograms_solve(o, spec, solve_one, low, high);
-}
-
-const oct_observer_row oct_observer_percentile = {
-    .name = "percentile",
-    .help = "all but a small part of the numbers at either end",
-    .size = sizeof(oct_histograms),
-    .has_channels = true,
-    .init = oct_histograms_init,
-    .see = oct_histograms_look,
-    .merge = oct_histograms_merge,
-    .solve = solve,
-    .fini = oct_histograms_fini,
-};
+const oct_observer_row oct_observer_percentile = OCT_HISTOGRAM_OBSERVER(
+    "percentile", "all but a small part of the numbers at either end", solve);

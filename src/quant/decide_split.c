@@ -78,7 +78,7 @@ static oct_status read_alone(const splitter *s, const oct_node *n, int32_t i, in
     int32_t at;
 
     OCT_TRY(oct_qmap_add(s->m, &own, &at));
-    return oct_solve_moved(s->m, at, s->c, s->a);
+    return oct_solve_moved(s->m, at, s->c);
 }
 
 /* Layers with weights read alone; sums and gates gain nothing by integers that are made for them.

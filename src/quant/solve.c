@@ -86,17 +86,13 @@ static oct_status nothing_seen(const oct_qmap *m, const oct_value *v)
     return oct_fail(m->ctx, OCT_ERR_STATE, "nothing was seen of value '%s'", v->name);
 }
 
-/* All that was seen under one scale. Points dominated by this one add what they saw. */
+/* All that was seen under one scale: w of its own value, and of points that it dominates. */
 static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration *c,
-                         oct_observer **out)
+                         const oct_watch *w, oct_observer **out)
 {
-    const oct_watch *w = oct_calibration_of(c, m->points[root].value);
     oct_observer *all = NULL;
-    oct_status st;
+    oct_status st = oct_observer_new(m->ctx, &w->range->options, w->channels, &all);
 
-    *out = NULL;
-    if (!w || !w->range) return nothing_seen(m, m->points[root].value);
-    st = oct_observer_new(m->ctx, &w->range->options, w->channels, &all);
     if (!st) st = oct_observer_merge(all, w->range);
     for (int32_t i = 0; i < m->n_points && !st; i++) {
         const oct_qpoint *p = &m->points[i];
@@ -207,16 +203,17 @@ static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, b
                              oct_arena *a)
 {
     const oct_qpoint *p = &m->points[i];
+    const oct_watch *w = oct_calibration_of(c, p->value);
     oct_observer *seen = NULL;
     oct_status st;
     ends e;
 
     if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) return OCT_OK;
-    st = gather(m, i, c, &seen);
-    if (!st && (seen->options.follow != NULL) == follows) {
-        if (follows) heed_result(m, p->value, seen, &e);
-        st = solve_point(m, i, seen, oct_is_silu(p->value), a);
-    }
+    if (!w || !w->range) return nothing_seen(m, p->value);
+    if ((w->range->options.follow != NULL) != follows) return OCT_OK;
+    st = gather(m, i, c, w, &seen);
+    if (!st && follows) heed_result(m, p->value, seen, &e);
+    if (!st) st = solve_point(m, i, seen, oct_is_silu(p->value), a);
     oct_observer_free(seen);
     oct_arena_reset(a);
     return st;
@@ -270,20 +267,27 @@ static oct_status look_behind(const oct_qmap *m, walk *w, const oct_value *v)
     return OCT_OK;
 }
 
-oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c, oct_arena *a)
+static oct_status solve_moved(oct_qmap *m, int32_t point, walk *w, oct_arena *a)
 {
     const size_t n_ids = (size_t)m->g->root->n_value_ids + 1;
-    walk w = {.c = c, .is_silu = true};
-    oct_status st = OCT_OK;
 
-    w.todo = oct_arena_array(a, n_ids, sizeof(*w.todo));
-    w.is_known = oct_arena_alloc(a, n_ids);
-    if (!w.todo || !w.is_known) return OCT_ERR_MEMORY;
-    visit(&w, m->points[point].value);
-    while (w.n > 0 && !st)
-        st = look_behind(m, &w, w.todo[--w.n]);
-    if (!st && !w.all) st = nothing_seen(m, m->points[point].value);
-    if (!st) st = solve_point(m, point, w.all, w.is_silu, a);
+    w->todo = oct_arena_array(a, n_ids, sizeof(*w->todo));
+    w->is_known = oct_arena_alloc(a, n_ids);
+    if (!w->todo || !w->is_known) return OCT_ERR_MEMORY;
+    visit(w, m->points[point].value);
+    while (w->n > 0)
+        OCT_TRY(look_behind(m, w, w->todo[--w->n]));
+    if (!w->all) return nothing_seen(m, m->points[point].value);
+    return solve_point(m, point, w->all, w->is_silu, a);
+}
+
+oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c)
+{
+    oct_arena *a = oct_arena_new(m->ctx);
+    walk w = {.c = c, .is_silu = true};
+    const oct_status st = a ? solve_moved(m, point, &w, a) : OCT_ERR_MEMORY;
+
     oct_observer_free(w.all);
+    oct_arena_free(a);
     return st;
 }

@@ -15,7 +15,7 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 
 /* The scale of one point from what was seen of the values that its own is moved from, without
  * others that share a scale with them. */
-oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c, oct_arena *a);
+oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
 /* Powers of two that the shifters of NPUs can do (solve_shifts.c); others are left alone. */

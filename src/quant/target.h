@@ -18,23 +18,27 @@ typedef enum oct_bias_rule {
 } oct_bias_rule;
 
 enum {
-    OCT_TARGET_CHANNELS_AT_DEPTHWISE = 1u << 0, /* activations per channel in front of depthwise */
-    OCT_TARGET_CHANNELS_AT_DENSE = 1u << 10,    /* and half-way so in front of other convolutions */
-    OCT_TARGET_FUSES_ACTIVATION = 1u << 1,      /* SiLU & co. on the sum; else only Relu and Clip */
-    OCT_TARGET_FUSES_RESIDUAL = 1u << 2,        /* conv + Add (+ act) without a point between */
-    OCT_TARGET_QDQ_BEHIND_MOVES = 1u << 3, /* MaxPool, Reshape..: a pair behind each, same scale */
-    OCT_TARGET_INPUTS_ONLY = 1u << 4,      /* points only where weighted operators read */
-    OCT_TARGET_SKIP_BRANCH = 1u << 5,      /* residual Add: only the branch that skips */
-    OCT_TARGET_MAY_PREACT = 1u << 6, /* a convolution is integer only if a point follows at once:
-                                        decide by error where one in front of SiLU is harmless */
-    OCT_TARGET_CONST_OPERANDS = 1u << 7, /* constants of Add, Mul.. are quantized as well */
-    OCT_TARGET_DEPTHWISE_ALONE = 1u
-                                 << 9, /* channels at depthwise only if no dense layer reads too */
-    OCT_TARGET_MAY_STAY_FLOAT = 1u << 8,      /* layers for whose input one scale is too coarse */
-    OCT_TARGET_SOFTMAX_LAST = 1u << 11,       /* Softmax is slow along any axis but the last */
-    OCT_TARGET_CHANNELS_LAST = 1u << 12,      /* integers lie so: what is fast there differs */
-    OCT_TARGET_ONLY_CONV_CHANNELS = 1u << 13, /* at dense: if nothing but convolutions makes and
-                                                 reads the value */
+    /* activations have a scale for each channel in front of depthwise convolutions; only if no
+     * dense layer reads them too; and half-way so in front of other convolutions; only if nothing
+     * but convolutions makes and reads them */
+    OCT_TARGET_CHANNELS_AT_DEPTHWISE = 1u << 0,
+    OCT_TARGET_DEPTHWISE_ALONE = 1u << 1,
+    OCT_TARGET_CHANNELS_AT_DENSE = 1u << 2,
+    OCT_TARGET_ONLY_CONV_CHANNELS = 1u << 13,
+
+    OCT_TARGET_FUSES_ACTIVATION = 1u << 3, /* SiLU & co. on the sum; else only Relu and Clip */
+    OCT_TARGET_FUSES_RESIDUAL = 1u << 4,   /* conv + Add (+ act) without a point between */
+    OCT_TARGET_QDQ_BEHIND_MOVES = 1u << 5, /* MaxPool, Reshape..: a pair behind each, same scale */
+    OCT_TARGET_INPUTS_ONLY = 1u << 6,      /* points only where weighted operators read */
+    OCT_TARGET_SKIP_BRANCH = 1u << 7,      /* residual Add: only the branch that skips */
+    OCT_TARGET_CONST_OPERANDS = 1u << 8,   /* constants of Add, Mul.. are quantized as well */
+    OCT_TARGET_SOFTMAX_LAST = 1u << 9,     /* Softmax is slow along any axis but the last */
+    OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integers lie so: what is fast there differs */
+
+    /* a convolution is integer only if a point follows at once: decide by error where one in front
+     * of SiLU is harmless */
+    OCT_TARGET_MAY_PREACT = 1u << 11,
+    OCT_TARGET_MAY_STAY_FLOAT = 1u << 12, /* layers for whose input one scale is too coarse */
 };
 
 /* Nanoseconds that something takes: fixed, for each element of its result, for each multiply-add

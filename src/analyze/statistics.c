@@ -78,22 +78,11 @@ static oct_status begin(void *user, int32_t worker, oct_run *r)
     return OCT_OK;
 }
 
-/* Inputs are not made by a step, so no hook shows them. */
 static oct_status after(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, int64_t index)
 {
-    survey *s = ((job *)user)->s;
-    const oct_graph *g = s->p->exact;
+    const survey *s = ((const job *)user)->s;
 
-    for (int32_t i = 0; i < g->n_inputs; i++) {
-        const oct_value *v = g->inputs[i];
-        void *data = NULL;
-
-        if (s->first[v->id] < 0) continue;
-        OCT_TRY(oct_run_input(r, v->name, &data, NULL));
-        if (!data) continue;
-        see(s, worker, s->first[v->id],
-            &(oct_seen){.value = v, .type = &v->type, .layout = OCT_LAYOUT_PLAIN, .data = data});
-    }
+    OCT_TRY(oct_run_show_inputs(r));
     for (int32_t i = 0; i < s->p->n_sites; i++)
         if (s->tallies[worker][i].has_bad)
             return oct_fail(ctx, OCT_ERR_FORMAT,

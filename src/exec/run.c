@@ -172,6 +172,22 @@ oct_status oct_run_set_input(oct_run *r, const char *name, const oct_tensor *t)
     return OCT_OK;
 }
 
+oct_status oct_run_show_inputs(const oct_run *r)
+{
+    const oct_plan *p = r->plan;
+
+    for (int32_t i = 0; i < p->g->n_inputs; i++) {
+        const oct_value *v = p->g->inputs[i];
+        const oct_seen seen = {.value = v,
+                               .type = &v->type,
+                               .layout = OCT_LAYOUT_PLAIN,
+                               .data = oct_run_address(r, plain_slot(p, v))};
+
+        if (seen.data) OCT_TRY(r->seen_hook(r->seen_user, &seen));
+    }
+    return OCT_OK;
+}
+
 /* --- running --- */
 
 /* The plain form of a value, for hooks of the public API. */

@@ -39,4 +39,7 @@ void *oct_run_address(const oct_run *r, int32_t slot);
 /* For calibration and analysis: every kept value, in place. */
 void oct_run_set_seen_hook(oct_run *r, oct_seen_hook hook, void *user);
 
+/* Shows it the inputs too: no step makes them. */
+oct_status oct_run_show_inputs(const oct_run *r);
+
 #endif

@@ -200,38 +200,18 @@ static oct_status begin(void *user, int32_t worker, oct_run *r)
     return OCT_OK;
 }
 
-/* Inputs are not made by a step, so no hook shows them. */
-static oct_status see_inputs(pass *p, struct seer *k, oct_run *r)
-{
-    for (int32_t i = 0; i < p->bound->n_inputs; i++) {
-        const oct_value *v = p->bound->inputs[i];
-        const uintptr_t at = (uintptr_t)oct_map_get(&p->by_name, v->name);
-        void *data = NULL;
-
-        if (!at) continue;
-        OCT_TRY(oct_run_input(r, v->name, &data, NULL));
-        if (data)
-            see(k, &k->watch[at - 1],
-                &(oct_seen){
-                    .value = v, .type = &v->type, .layout = OCT_LAYOUT_PLAIN, .data = data});
-    }
-    return OCT_OK;
-}
-
 static oct_status after(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, int64_t index)
 {
     pass *p = user;
-    struct seer *k = &p->seers[worker];
-    const int64_t start = oct_time_ns();
+    const struct seer *k = &p->seers[worker];
 
-    OCT_TRY(see_inputs(p, k, r));
+    OCT_TRY(oct_run_show_inputs(r));
     for (int32_t i = 0; i < p->c->n; i++)
         if (k->watch[i].range && k->watch[i].range->has_bad)
             return oct_fail(ctx, OCT_ERR_FORMAT,
                             "value '%s' is not finite for '%s'; is the network sound, and the "
                             "preprocessing right?",
                             k->watch[i].value->name, oct_feed_name(p->feed, index));
-    k->hook_ns += oct_time_ns() - start;
     return OCT_OK;
 }
 

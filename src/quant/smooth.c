@@ -135,24 +135,10 @@ static oct_status begin(void *user, int32_t worker, oct_run *r)
     return OCT_OK;
 }
 
-/* Inputs are not made by a step, so no hook shows them. */
 static oct_status after(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, int64_t index)
 {
-    work *w = user;
-
-    (void)ctx;
-    (void)index;
-    for (int32_t i = 0; i < w->bound->n_inputs; i++) {
-        const oct_value *v = w->bound->inputs[i];
-        oct_seen seen = {.value = v, .type = &v->type, .layout = OCT_LAYOUT_PLAIN};
-        void *data = NULL;
-
-        if (!oct_map_get(&w->by_name, v->name)) continue;
-        OCT_TRY(oct_run_input(r, v->name, &data, NULL));
-        seen.data = data;
-        if (data) OCT_TRY(on_value(&w->seers[worker], &seen));
-    }
-    return OCT_OK;
+    (void)user, (void)worker, (void)ctx, (void)index;
+    return oct_run_show_inputs(r);
 }
 
 static oct_status measure(work *w, oct_feed *f)

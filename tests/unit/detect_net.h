@@ -14,8 +14,8 @@ static inline oct_value *picture_input(fixture *f, int64_t batch, int64_t height
     return graph_input(f, "images", OCT_DTYPE_F32, 4, (int64_t[]){batch, 3, height, width});
 }
 
-/* An output filled with `fill`; *data is where its numbers are. */
-static inline oct_value *output(fixture *f, const char *name, int32_t rank, const int64_t *dims,
+/* A constant filled with `fill`; *data is where its numbers are. */
+static inline oct_value *filled(fixture *f, const char *name, int32_t rank, const int64_t *dims,
                                 float fill, float **data)
 {
     const oct_type type = oct_type_make(OCT_DTYPE_F32, rank, dims);
@@ -28,6 +28,15 @@ static inline oct_value *output(fixture *f, const char *name, int32_t rank, cons
     if (data) *data = t->data;
     v = oct_value_const(f->g, name, t);
     assert_non_null(v);
+    return v;
+}
+
+/* One as an output. */
+static inline oct_value *output(fixture *f, const char *name, int32_t rank, const int64_t *dims,
+                                float fill, float **data)
+{
+    oct_value *v = filled(f, name, rank, dims, fill, data);
+
     assert_ok(f->ctx, oct_graph_add_output(f->g, v));
     return v;
 }
@@ -36,15 +45,8 @@ static inline oct_value *output(fixture *f, const char *name, int32_t rank, cons
 static inline oct_value *activated(fixture *f, const oct_op *op, int32_t rank, const int64_t *dims,
                                    float fill, float **data)
 {
-    const oct_type type = oct_type_make(OCT_DTYPE_F32, rank, dims);
-    oct_tensor *t = NULL;
-    oct_value *v;
+    oct_value *v = filled(f, NULL, rank, dims, fill, data);
 
-    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
-    for (int64_t i = 0; i < oct_type_len(&type); i++)
-        ((float *)t->data)[i] = fill;
-    if (data) *data = t->data;
-    assert_non_null(v = oct_value_const(f->g, NULL, t));
     v = oct_emit(&f->b, op, v, NULL, NULL);
     if (!v) fail_msg("%s: %s", op->name, oct_ctx_error(f->ctx));
     assert_ok(f->ctx, oct_graph_add_output(f->g, v));

@@ -127,6 +127,45 @@ static inline void assert_same(const char *what, const oct_tensor *a, const oct_
     }
 }
 
+enum { N_SETS = 3 };
+
+/* With the i-th instruction set, best first, and i + 1 threads. */
+static inline void run_set(fixture *f, int i, oct_tensor **outs)
+{
+    static const char *const sets[N_SETS] = {"AVX512_CORE", "AVX2", "SSE41"};
+    oct_plan_options o;
+
+    oct_plan_options_init(&o);
+    o.n_threads = i + 1;
+    setenv("ONEDNN_MAX_CPU_ISA", sets[i], 1);
+    run_graph(f, &o, outs);
+    unsetenv("ONEDNN_MAX_CPU_ISA");
+}
+
+/* The plan's kernels against plain ones, with every instruction set. */
+static inline void assert_kernels_agree(fixture *f, const char *what)
+{
+    enum { MAX_OUT = 8 };
+    oct_tensor *want[MAX_OUT] = {NULL};
+    oct_plan_options plain;
+
+    oct_plan_options_init(&plain);
+    plain.plain = 1;
+    assert_true(f->g->n_outputs <= MAX_OUT);
+    run_graph(f, &plain, want);
+    for (int i = 0; i < N_SETS; i++) {
+        oct_tensor *got[MAX_OUT] = {NULL};
+
+        run_set(f, i, got);
+        for (int32_t k = 0; k < f->g->n_outputs; k++) {
+            assert_same(what, got[k], want[k], 2e-5);
+            oct_tensor_unref(got[k]);
+        }
+    }
+    for (int32_t k = 0; k < f->g->n_outputs; k++)
+        oct_tensor_unref(want[k]);
+}
+
 /* A fresh graph in the same fixture, for tables of cases. */
 static inline void restart(fixture *f)
 {

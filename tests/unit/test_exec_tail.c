@@ -8,42 +8,12 @@
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
 
-#define MAX_OUT 8
-
-static const char *const sets[] = {"AVX512_CORE", "AVX2", "SSE41"};
-
 static oct_value *cast(fixture *f, oct_value *x, oct_dtype to)
 {
     oct_node *n = node(f, &oct_op_cast, x, NULL, NULL);
 
     assert_ok(f->ctx, oct_node_set_int(n, "to", to));
     return infer(f, n);
-}
-
-/* The plan against plain kernels, with 1 to 3 threads and every instruction set. */
-static void check(fixture *f, const char *what)
-{
-    oct_plan_options plain, fast;
-    oct_tensor *want[MAX_OUT] = {NULL};
-
-    oct_plan_options_init(&plain);
-    plain.plain = 1;
-    run_graph(f, &plain, want);
-    for (size_t i = 0; i < OCT_COUNT(sets); i++) {
-        oct_tensor *got[MAX_OUT] = {NULL};
-
-        oct_plan_options_init(&fast);
-        fast.n_threads = 1 + (int32_t)i;
-        setenv("ONEDNN_MAX_CPU_ISA", sets[i], 1);
-        run_graph(f, &fast, got);
-        unsetenv("ONEDNN_MAX_CPU_ISA");
-        for (int32_t k = 0; k < f->g->n_outputs; k++) {
-            assert_same(what, got[k], want[k], 2e-5);
-            oct_tensor_unref(got[k]);
-        }
-    }
-    for (int32_t k = 0; k < f->g->n_outputs; k++)
-        oct_tensor_unref(want[k]);
 }
 
 static oct_value *halved(fixture *f, oct_value *x)
@@ -92,7 +62,7 @@ static void transposes_of_every_size(void **state)
         if (types[t] != OCT_DTYPE_F32) x = cast(f, emit(f, &oct_op_abs, x, NULL), types[t]);
         for (size_t i = 0; i < OCT_COUNT(perms); i++)
             output(f, transpose(f, x, 4, perms[i]));
-        check(f, oct_dtype_get(types[t])->name);
+        assert_kernels_agree(f, oct_dtype_get(types[t])->name);
     }
 }
 
@@ -109,7 +79,7 @@ static void means_of_distributions(void **state)
         x = conv(f, &rng, picture(f, 2, 5, 11, 13), &(conv_case){5, 4 * bins, 1, 1, 1, 0, 1});
         output(f, means(f, &rng, x, bins, (i & 2) != 0));
         assert_int_equal(count_steps(f, NULL, "Softmax+Conv"), 1);
-        check(f, "distribution");
+        assert_kernels_agree(f, "distribution");
     }
 }
 
@@ -126,7 +96,7 @@ static void distributions_that_are_read_stay(void **state)
     output(f, x);
     output(f, x->producer->in[0]);
     assert_int_equal(count_steps(f, NULL, "Softmax+Conv"), 0);
-    check(f, "distribution and softmax");
+    assert_kernels_agree(f, "distribution and softmax");
 }
 
 /* Boxes and scores of two levels, joined, cut apart again, and joined for the output. */
@@ -172,7 +142,7 @@ static void joined_channels_are_cut_apart(void **state)
         assert_int_equal(count_steps(f, NULL, "Split"), 0);
         assert_int_equal(count_steps(f, NULL, "Sigmoid"), 0);
         assert_int_equal(count_steps(f, NULL, "Conv+Sigmoid"), 2);
-        check(f, "tail");
+        assert_kernels_agree(f, "tail");
     }
 }
 
@@ -194,7 +164,7 @@ static void planes_are_written_where_they_belong(void **state)
         }
         tail(f, box, score);
         assert_int_equal(count_kernels(f, NULL, "int8 conv to planes"), 2);
-        check(f, "planes");
+        assert_kernels_agree(f, "planes");
     }
 }
 
@@ -215,7 +185,7 @@ static void joined_pixels_inside_joined_channels(void **state)
                       (const int64_t[]){1, 7, 84});
     x = concat(f, part, 2, 1);
     output(f, conv(f, &rng, x, &(conv_case){16, 8, 3, 1, 1, 1, 1}));
-    check(f, "joined pixels");
+    assert_kernels_agree(f, "joined pixels");
 }
 
 /* Large values made one after the other need not all be there before the first is read. */
@@ -241,7 +211,7 @@ static void branches_end_before_others_begin(void **state)
     assert_int_equal(oct_plan_activation_size(p), most);
     assert_true(most < 2 * 64 * 32 * 32 * sizeof(float));
     oct_plan_free(p);
-    check(f, "branches");
+    assert_kernels_agree(f, "branches");
 }
 
 /* Codes with a scale for each channel in, codes or numbers out; taps of 2x2 and 3x2. */
@@ -273,10 +243,8 @@ static void codes_are_upsampled(void **state)
         oct_plan_options_init(&plain);
         plain.plain = 1;
         run_graph(f, &plain, want);
-        for (size_t k = 0; k < OCT_COUNT(sets); k++) {
-            setenv("ONEDNN_MAX_CPU_ISA", sets[k], 1);
-            run_graph(f, NULL, got);
-            unsetenv("ONEDNN_MAX_CPU_ISA");
+        for (int k = 0; k < N_SETS; k++) {
+            run_set(f, k, got);
             if (i & 2)
                 assert_same("upsampled", got[0], want[0], 2e-5);
             else

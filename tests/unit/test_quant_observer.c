@@ -43,6 +43,15 @@ static oct_observer *observer(oct_ctx *ctx, const char *kind, bool per_channel)
     return o;
 }
 
+static oct_observer *that_saw(oct_ctx *ctx, const oct_observer_options *p, const oct_sight *s)
+{
+    oct_observer *o = NULL;
+
+    assert_ok(ctx, oct_observer_new(ctx, p, s->channels, &o));
+    oct_observer_see(o, s);
+    return o;
+}
+
 static void see(oct_observer *o, int sample, bool planar)
 {
     static float x[N];
@@ -234,7 +243,7 @@ static void near_the_best(fixture *f, const char *name, double clip)
     for (int kind = 0; kind < SHAPES; kind++)
         for (int k = 0; k < 3; k++) {
             oct_observer_options p;
-            oct_observer *o = NULL;
+            oct_observer *o;
             float low, high, min = 0, max = 0;
             double mine, all, best;
 
@@ -245,8 +254,7 @@ static void near_the_best(fixture *f, const char *name, double clip)
             }
             oct_observer_options_init(&p);
             p.kind = name;
-            assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 1, &o));
-            oct_observer_see(o, &s);
+            o = that_saw(f->ctx, &p, &s);
             assert_ok(f->ctx, oct_observer_solve(o, specs[k], &low, &high));
             mine = weighted_error(specs[k], low, high, x, 30000, clip);
             all = weighted_error(specs[k], min, max, x, 30000, clip);
@@ -284,10 +292,8 @@ static void mse_per_channel_is_nearly_as_good(void **state)
     p.kind = "mse";
     p.per_channel = true;
     for (int k = 0; k < 2; k++) {
-        oct_observer *o = NULL;
+        oct_observer *o = that_saw(f->ctx, &p, &sights[k]);
 
-        assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 2, &o));
-        oct_observer_see(o, &sights[k]);
         assert_ok(f->ctx, oct_observer_solve(o, &u8, low, high));
         for (int c = 0; c < 2; c++) {
             const float *v = x + LEN * c;
@@ -310,7 +316,7 @@ static void mse_chooses_among_powers_of_two(void **state)
     static float x[30000];
     const oct_sight s = {x, 30000, 1, 1, false};
     oct_qspec spec = s8;
-    oct_observer *o = NULL;
+    oct_observer *o;
     oct_observer_options p;
     float low, high, scale;
     int32_t zero;
@@ -320,8 +326,7 @@ static void mse_chooses_among_powers_of_two(void **state)
     draw(x, 30000, HEAVY);
     oct_observer_options_init(&p);
     p.kind = "mse";
-    assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 1, &o));
-    oct_observer_see(o, &s);
+    o = that_saw(f->ctx, &p, &s);
     assert_ok(f->ctx, oct_observer_solve(o, &spec, &low, &high));
     oct_qspec_solve(&spec, low, high, &scale, &zero);
     assert_true(scale == ldexpf(1, ilogbf(scale)));
@@ -343,7 +348,7 @@ static void weights_say_what_matters(void **state)
     const oct_sight s = {x, 30000, 1, 1, false};
     const float limit = 0;
     oct_observer_options p;
-    oct_observer *o = NULL;
+    oct_observer *o;
     float low, high;
 
     draw(x, 30000, HEAVY);
@@ -351,8 +356,7 @@ static void weights_say_what_matters(void **state)
     p.kind = "mse";
     p.weight = only_positive;
     p.weight_user = &limit;
-    assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 1, &o));
-    oct_observer_see(o, &s);
+    o = that_saw(f->ctx, &p, &s);
     assert_ok(f->ctx, oct_observer_solve(o, &u8, &low, &high));
     assert_true(low > -0.2f * high); /* hardly any codes for what does not matter */
     oct_observer_free(o);
@@ -364,7 +368,7 @@ static void percentiles_are_near_the_sorted_ones(void **state)
     static float x[100000];
     const oct_sight s = {x, 100000, 1, 1, false};
     oct_observer_options p;
-    oct_observer *o = NULL;
+    oct_observer *o;
     float low, high;
 
     for (int i = 0; i < 100000; i++) /* 0, 0.001, .. in a strange order */
@@ -372,8 +376,7 @@ static void percentiles_are_near_the_sorted_ones(void **state)
     oct_observer_options_init(&p);
     p.kind = "percentile";
     p.percentile = 99;
-    assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 1, &o));
-    oct_observer_see(o, &s);
+    o = that_saw(f->ctx, &p, &s);
     assert_ok(f->ctx, oct_observer_solve(o, &u8, &low, &high));
     assert_true(fabsf(low - -19) < 0.002f && fabsf(high - 79) < 0.002f);
     assert_ok(f->ctx, oct_observer_solve(o, &s8, &low, &high)); /* |x| below 79 */
@@ -387,7 +390,7 @@ static void kl_gives_up_a_lonely_outlier(void **state)
     static float x[100000];
     const oct_sight s = {x, 100000, 1, 1, false};
     oct_observer_options p;
-    oct_observer *o = NULL;
+    oct_observer *o;
     float low, high;
     oct_rng r;
 
@@ -397,8 +400,7 @@ static void kl_gives_up_a_lonely_outlier(void **state)
     x[500] = 40;
     oct_observer_options_init(&p);
     p.kind = "kl";
-    assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 1, &o));
-    oct_observer_see(o, &s);
+    o = that_saw(f->ctx, &p, &s);
     assert_ok(f->ctx, oct_observer_solve(o, &s8, &low, &high));
     assert_true(high < 20 && high > 2 && low == -high);
     oct_observer_free(o);
@@ -485,15 +487,14 @@ static void constant_values_have_ranges(void **state)
             float x[100], low, high, scale;
             const oct_sight s = {x, 100, 1, 1, false};
             oct_observer_options p;
-            oct_observer *o = NULL;
+            oct_observer *o;
             int32_t zero;
 
             for (int j = 0; j < 100; j++)
                 x[j] = constants[k];
             oct_observer_options_init(&p);
             p.kind = oct_observer_at(i)->name;
-            assert_ok(f->ctx, oct_observer_new(f->ctx, &p, 1, &o));
-            oct_observer_see(o, &s);
+            o = that_saw(f->ctx, &p, &s);
             assert_ok(f->ctx, oct_observer_solve(o, &u8, &low, &high));
             oct_qspec_solve(&u8, low, high, &scale, &zero);
             assert_true(isnormal(scale));

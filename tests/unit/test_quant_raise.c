@@ -127,6 +127,19 @@ static void run_both(oct_ctx *ctx, const raised *r, oct_tensor **a, oct_tensor *
         oct_tensor_unref(in[i]);
 }
 
+/* The file and what was raised from it compute the same numbers, bit for bit. */
+static void assert_same_outputs(oct_ctx *ctx, const raised *r, const char *what)
+{
+    oct_tensor *a[MAX_IO] = {0}, *b[MAX_IO] = {0};
+
+    run_both(ctx, r, a, b);
+    for (int32_t i = 0; i < r->file->n_outputs; i++) {
+        if (!oct_tensor_equal(a[i], b[i])) fail_msg("%s: output %d differs", what, i);
+        oct_tensor_unref(a[i]);
+        oct_tensor_unref(b[i]);
+    }
+}
+
 static oct_graph *load(fixture *f, const char *folder, const char *name)
 {
     const char *shared = getenv("OCTET_SHARED");
@@ -141,21 +154,14 @@ static oct_graph *load(fixture *f, const char *folder, const char *name)
 
 /* --- files --- */
 
-/* The two compute the same numbers, bit for bit. */
 static void round_trip(fixture *f, const char *folder, const expected *e)
 {
-    oct_tensor *a[MAX_IO] = {0}, *b[MAX_IO] = {0};
     raised r;
 
     raise_graph(f->ctx, load(f, folder, e->name), &r);
     if (r.m->n_points != e->n_points || count_linear(r.plain) != e->n_left)
         fail_msg("%s: %d points, %d nodes left", e->name, r.m->n_points, count_linear(r.plain));
-    run_both(f->ctx, &r, a, b);
-    for (int32_t i = 0; i < r.file->n_outputs; i++) {
-        if (!oct_tensor_equal(a[i], b[i])) fail_msg("%s: output %d differs", e->name, i);
-        oct_tensor_unref(a[i]);
-        oct_tensor_unref(b[i]);
-    }
+    assert_same_outputs(f->ctx, &r, e->name);
     raised_free(&r);
 }
 
@@ -441,16 +447,12 @@ static void moves_numbers(void **state)
     const int32_t zero = 30;
     oct_value *q = quantize(f, x, OCT_DTYPE_U8, &scale, &zero, 1, 1);
     oct_value *t = emit(f, &oct_op_transpose, q, NULL);
-    oct_tensor *a[MAX_IO] = {0}, *b[MAX_IO] = {0};
     raised r;
 
     output(f, emit(f, &oct_op_relu, dequantize(f, t, &scale, &zero, 1, 1), NULL));
     raise_graph(f->ctx, f->g, &r);
     assert_int_equal(count_linear(r.plain), 0);
-    run_both(f->ctx, &r, a, b);
-    assert_true(oct_tensor_equal(a[0], b[0]));
-    oct_tensor_unref(a[0]);
-    oct_tensor_unref(b[0]);
+    assert_same_outputs(f->ctx, &r, "raised");
     r.file = NULL;
     raised_free(&r);
 }
@@ -470,7 +472,6 @@ static void unfolds_weights(void **state)
     oct_value *y = node(f, &oct_op_conv, qdq(f, x, OCT_DTYPE_U8, x_scale, x_zero, 2, 1),
                         emit(f, &oct_op_mul, w, constant_f32(f, 4, fold_dims, inverse)), NULL)
                        ->out[0];
-    oct_tensor *a[MAX_IO] = {0}, *b[MAX_IO] = {0};
     const oct_qpoint *p = NULL;
     raised r;
 
@@ -483,10 +484,7 @@ static void unfolds_weights(void **state)
     assert_non_null(p->fold);
     assert_true(p->fold[0] == 1 && p->fold[1] == 0.5f && p->fold_rows == 1 && p->fold_columns == 2);
     assert_float_equal(p->fold_scale, 0.02f, 1e-9);
-    run_both(f->ctx, &r, a, b);
-    assert_true(oct_tensor_equal(a[0], b[0]));
-    oct_tensor_unref(a[0]);
-    oct_tensor_unref(b[0]);
+    assert_same_outputs(f->ctx, &r, "raised");
     r.file = NULL;
     raised_free(&r);
 }
@@ -500,19 +498,13 @@ static void keeps_rounding_twice(void **state)
     const int32_t zero = 30;
     oct_value *twice =
         qdq(f, qdq(f, x, OCT_DTYPE_U8, &coarse, &zero, 1, 1), OCT_DTYPE_U8, &fine, &zero, 1, 1);
-    oct_tensor *a[MAX_IO] = {0}, *b[MAX_IO] = {0};
     raised r;
 
     output(f, emit(f, &oct_op_relu, twice, NULL));
     output(f, emit(f, &oct_op_sigmoid, x, NULL)); /* somebody reads the float value */
     raise_graph(f->ctx, f->g, &r);
     assert_int_equal(r.m->n_points, 2);
-    run_both(f->ctx, &r, a, b);
-    for (int i = 0; i < 2; i++) {
-        assert_true(oct_tensor_equal(a[i], b[i]));
-        oct_tensor_unref(a[i]);
-        oct_tensor_unref(b[i]);
-    }
+    assert_same_outputs(f->ctx, &r, "raised");
     r.file = NULL;
     raised_free(&r);
 }

@@ -16,7 +16,7 @@ typedef struct state {
     int64_t n_parts, c_in, c_out; /* channels of one part */
     size_t y_size, r_size;        /* bytes of an element */
     bool is_wide;                 /* the sums of two convolutions are added, then finished */
-    int64_t n_pixels, y_pitch, r_pitch;
+    int64_t n_pixels, sum_pitch, y_pitch, r_pitch;
     size_t work_size; /* bytes the convolutions need themselves */
     part parts[];
 } state;
@@ -138,14 +138,17 @@ static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8
     return oct_int8_weights_read(p, s, w, &a->w);
 }
 
-/* Both convolutions write dense sums. */
+/* Both convolutions write sums, in rows of whole vectors: what follows reads and writes those. */
 static void set_wide(state *st, oct_int8_conv *c)
 {
+    const int64_t width = oct_int8_get()->width;
+
+    st->sum_pitch = oct_ceil_div(c->c_out, width) * width;
     st->n_pixels = c->batch * c->out_h * c->out_w;
     st->y_pitch = c->out_pitch;
     st->r_pitch = c->residual_pitch;
-    c->out_pitch = c->c_out;
-    c->out_step = c->out_h * c->out_w * c->c_out;
+    c->out_pitch = st->sum_pitch;
+    c->out_step = c->out_h * c->out_w * st->sum_pitch;
 }
 
 /* Bytes, whole cache lines. */
@@ -187,8 +190,9 @@ static oct_status make(oct_plan *p, oct_step *s)
         if (st->is_wide)
             st->work_size = OCT_MAX(st->work_size, work_of(&st->parts[i].rest, p->n_threads));
     }
-    s->scratch_size = st->work_size + 64;
-    if (st->is_wide) s->scratch_size += 2 * (size_t)(st->n_pixels * st->c_out) * sizeof(int32_t);
+    s->scratch_size = st->work_size;
+    if (st->is_wide)
+        s->scratch_size += 2 * (size_t)(st->n_pixels * st->sum_pitch) * sizeof(int32_t);
     oct_free(p->ctx, a.w.own);
     if (status) return status;
     s->state = st;
@@ -210,20 +214,20 @@ static void finish_pixels(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const state *st = j->st;
-    const int64_t n = st->c_out;
+    const int64_t pitch = st->sum_pitch;
 
-    for (int64_t i = begin * n; i < end * n; i++)
+    for (int64_t i = begin * pitch; i < end * pitch; i++)
         j->sum[i] = (int32_t)((uint32_t)j->sum[i] + (uint32_t)j->rest[i]);
-    j->part->conv.set->finish(&j->part->finish, j->sum + begin * n, n, 0, n, end - begin,
-                              j->r ? j->r + (size_t)(begin * st->r_pitch) * st->r_size : NULL,
-                              st->r_pitch, j->y + (size_t)(begin * st->y_pitch) * st->y_size,
-                              st->y_pitch);
+    j->part->conv.set->finish(
+        &j->part->finish, j->sum + begin * pitch, pitch, 0, st->c_out, end - begin,
+        j->r ? j->r + (size_t)(begin * st->r_pitch) * st->r_size : NULL, st->r_pitch,
+        j->y + (size_t)(begin * st->y_pitch) * st->y_size, st->y_pitch);
 }
 
 static void run_wide(const state *st, const part *to, const oct_int8_io *io, int n_threads)
 {
     int32_t *sum = (int32_t *)(void *)((char *)io->scratch + st->work_size);
-    int32_t *rest = sum + st->n_pixels * st->c_out;
+    int32_t *rest = sum + st->n_pixels * st->sum_pitch;
     oct_int8_io sums = *io;
     job j = {st, to, sum, rest, io->residual, io->y};
 
@@ -242,11 +246,11 @@ static oct_status run(const oct_bound *b)
 
     for (int64_t i = 0; i < st->n_parts; i++) {
         const size_t first = (size_t)(i * st->c_out);
-        const oct_int8_io io = {
-            .x = (const uint8_t *)b->in[X] + i * st->c_in,
-            .residual = r >= 0 ? (const char *)b->in[r] + first * st->r_size : NULL,
-            .y = (char *)b->out[0] + first * st->y_size,
-            .scratch = (char *)b->scratch + (64 - (uintptr_t)b->scratch % 64) % 64};
+        const oct_int8_io io = {.x = (const uint8_t *)b->in[X] + i * st->c_in,
+                                .residual =
+                                    r >= 0 ? (const char *)b->in[r] + first * st->r_size : NULL,
+                                .y = (char *)b->out[0] + first * st->y_size,
+                                .scratch = b->scratch};
 
         if (st->is_wide)
             run_wide(st, &st->parts[i], &io, b->n_threads);

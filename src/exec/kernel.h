@@ -9,7 +9,7 @@
 typedef struct oct_bound {
     const oct_step *step;
     void **in, **out; /* addresses; NULL: absent */
-    void *scratch;
+    void *scratch;    /* 64-byte aligned */
     int n_threads;
     void *own; /* the kernel's, for this run only */
     struct oct_run *run;

@@ -244,6 +244,29 @@ static void signed_codes_and_odd_weights(void **state)
     }
 }
 
+/* Weights that need more than a byte are summed up in two parts, also where much follows, and where
+ * channels are no whole vectors. */
+static void sums_of_two_parts(void **state)
+{
+    static const int64_t channels[] = {24, 5, 32};
+
+    for (int i = 0; i < 6; i++) {
+        const int64_t n = channels[i / 2];
+        fixture *f = *state;
+        oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, n, 19, 23});
+        const qconv_case q = {{n, n, 3, 1, 1, 1, 1}, 0.016f, OCT_DTYPE_U8, 100, NULL};
+        oct_value *in = qdq_u8(f, x, 0.016f), *y = qconv(f, in, &q);
+
+        y = emit(f, &oct_op_add, emit(f, &oct_op_relu, y, NULL), in);
+        if (i % 2) y = emit(f, &oct_op_relu, y, NULL);
+        output(f, qdq_u8(f, y, 0.04f));
+        assert_integer(f, "int8 conv", 1, 0.04f);
+        assert_int_equal(count_steps(f, NULL, "Add"), 0);
+        teardown(state);
+        setup(state);
+    }
+}
+
 /* --- a scale for each channel --- */
 
 enum { C = 24 };
@@ -509,6 +532,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lines_are_convolved, setup, teardown),
         cmocka_unit_test_setup_teardown(activations_and_sums_are_fused, setup, teardown),
         cmocka_unit_test_setup_teardown(signed_codes_and_odd_weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(sums_of_two_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(channels_have_scales, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_that_do_not_fold, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_move_with_their_channels, setup, teardown),

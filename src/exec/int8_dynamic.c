@@ -166,7 +166,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     OCT_TRY(pack_finish(p, s, st));
     st->work_size = (c->scratch_size * (size_t)p->n_threads + 63) / 64 * 64;
     /* zero points' share, scales, slopes; the pixel outside */
-    s->scratch_size = st->work_size + 64 + 3 * 4 * (size_t)oct_int8_padded(c->c_out) +
+    s->scratch_size = st->work_size + 3 * 4 * (size_t)oct_int8_padded(c->c_out) +
                       (size_t)oct_int8_padded(c->c_in);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "int8 dynamic %s:%s", is_conv(s) ? "conv" : "matmul",
@@ -180,7 +180,7 @@ static oct_status run(const oct_bound *b)
     const int64_t n = oct_int8_padded(st->conv.c_out), c_in = oct_int8_padded(st->conv.c_in);
     const uint8_t zero = b->in[X_ZERO] ? *(const uint8_t *)b->in[X_ZERO] : 0;
     const float *from = b->in[SCALE];
-    char *at = (char *)b->scratch + (64 - (uintptr_t)b->scratch % 64) % 64;
+    char *at = b->scratch;
     int32_t *base = (int32_t *)(void *)(at + st->work_size);
     float *scale = (float *)(void *)(base + n), *slope = scale + n;
     uint8_t *pad = (uint8_t *)(slope + n);

@@ -80,7 +80,7 @@ static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const 
         OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &spec.y));
     }
     OCT_TRY(oct_int8_finish_make(p, &spec, &st->finish));
-    s->scratch_size = st->conv.scratch_size * (size_t)p->n_threads + 64;
+    s->scratch_size = st->conv.scratch_size * (size_t)p->n_threads;
     return OCT_OK;
 }
 
@@ -107,9 +107,7 @@ static oct_status make(oct_plan *p, oct_step *s)
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
-    const oct_int8_io io = {.x = b->in[X],
-                            .y = b->out[0],
-                            .scratch = (char *)b->scratch + (64 - (uintptr_t)b->scratch % 64) % 64};
+    const oct_int8_io io = {.x = b->in[X], .y = b->out[0], .scratch = b->scratch};
 
     oct_int8_conv_run(&st->conv, &st->finish, &io, b->n_threads);
     return OCT_OK;

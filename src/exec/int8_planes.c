@@ -97,7 +97,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     st->strip.scratch_size = st->rest.scratch_size = st->work_size; /* they run side by side */
     st->work_size = (st->work_size * (size_t)p->n_threads + 63) / 64 * 64;
     s->scratch_size =
-        st->work_size + 64 + (size_t)(STRIP * st->c_out) * (size_t)p->n_threads * sizeof(float);
+        st->work_size + (size_t)(STRIP * st->c_out) * (size_t)p->n_threads * sizeof(float);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "int8 conv to planes:%s", oct_int8_get()->name);
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
@@ -134,7 +134,7 @@ static void strips(void *arg, int64_t begin, int64_t end)
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
-    job j = {st, b->in[X], b->out[0], (char *)b->scratch + (64 - (uintptr_t)b->scratch % 64) % 64};
+    job j = {st, b->in[X], b->out[0], b->scratch};
 
     oct_parallel_for(b->n_threads, st->images * st->strips, 4, strips, &j);
     return OCT_OK;

@@ -137,7 +137,9 @@ static oct_status make(oct_plan *p, oct_step *s)
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
     oct_conv_geometry g;
 
-    if (!st || !find_geometry(p, s, &g)) return OCT_ERR_MEMORY;
+    if (!st) return OCT_ERR_MEMORY;
+    if (!find_geometry(p, s, &g))
+        return oct_node_fail(s->node, OCT_ERR_STATE, "has windows that overlap");
     *st = (state){.simd = oct_simd_get(),
                   .set = oct_int8_get(),
                   .batch = g.batch,

@@ -170,7 +170,9 @@ static oct_status make(oct_plan *p, oct_step *s)
     repeat how;
     void *memory;
 
-    if (!st || !find_order(p, s, &st->a, &how)) return OCT_ERR_MEMORY;
+    if (!st) return OCT_ERR_MEMORY;
+    if (!find_order(p, s, &st->a, &how))
+        return oct_node_fail(s->node, OCT_ERR_STATE, "has operands that do not repeat");
     st->set = oct_int8_get();
     st->b = 1 - st->a;
     spec.swapped = st->a == B;

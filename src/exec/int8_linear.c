@@ -58,7 +58,9 @@ static oct_status make(oct_plan *p, oct_step *s)
     static const char *const names[] = {"quantize", "dequantize", "requantize"};
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
 
-    if (!st || !find_kind(p, s, &st->kind)) return OCT_ERR_MEMORY;
+    if (!st) return OCT_ERR_MEMORY;
+    if (!find_kind(p, s, &st->kind))
+        return oct_fail(p->ctx, OCT_ERR_STATE, "step '%s' does not change codes", s->label);
     st->set = oct_int8_get();
     if (st->kind != QUANTIZE) OCT_TRY(oct_int8_codes_make(p, &s->integer->in[0], &st->from));
     if (st->kind != DEQUANTIZE) OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &st->to));

@@ -81,7 +81,8 @@ static oct_status make(oct_plan *p, oct_step *s)
     oct_int8_pool *to;
     oct_conv_geometry g;
 
-    if (!st || !find_window(s, x, &g)) return OCT_ERR_MEMORY;
+    if (!st) return OCT_ERR_MEMORY;
+    if (!find_window(s, x, &g)) return oct_node_fail(s->node, OCT_ERR_STATE, "has no windows");
     st->set = oct_int8_get();
     to = &st->pool;
     *to = (oct_int8_pool){.batch = x->dim[0],

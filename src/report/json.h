@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * JSON inside HTML: text may hold anything, and nothing in it can end the element it stands in.
- * A comma is put where one is needed. Failing is sticky, as in oct_str.
+ * A comma is put where one is needed. Failing is sticky, as in oct_str. (Jansson leaves '<' as it
+ * is, refuses text with broken bytes, and would hold every picture once more.)
  */
 #ifndef OCT_REPORT_JSON_H
 #define OCT_REPORT_JSON_H

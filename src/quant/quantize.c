@@ -27,7 +27,7 @@ struct oct_quantized {
     oct_ctx *ctx;
     oct_arena *arena;
     oct_quantize_options o;
-    oct_target target; /* the row, with the preset's changes */
+    const oct_target *target;
     oct_graph *g;      /* normalised float network */
     bool is_corrected; /* its weights are not those of the file any more */
     oct_graph *bound;  /* the same with the shapes of the data */
@@ -77,24 +77,6 @@ fail:
     return st;
 }
 
-/* --- settings --- */
-
-static oct_status choose_target(oct_quantized *q)
-{
-    static const char *const presets[] = {"performance", "mixed"};
-    const oct_target *row;
-
-    OCT_TRY(oct_target_find(q->ctx, q->o.target, &row));
-    q->target = *row;
-    if (!q->o.preset) return OCT_OK;
-    if (strcmp(q->o.preset, presets[0]) == 0)
-        q->target.act.is_symmetric = true;
-    else if (strcmp(q->o.preset, presets[1]) != 0)
-        return oct_fail(q->ctx, OCT_ERR_ARG, "there is no preset '%s'; there are: %s, %s",
-                        q->o.preset, presets[0], presets[1]);
-    return OCT_OK;
-}
-
 /* --- the job --- */
 
 static bool wants(const char *setting, const char *fallback, const char *word)
@@ -117,13 +99,13 @@ static oct_status correct_bias(oct_quantized *q, oct_feed *f, const oct_calibrat
 
 static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
 {
-    OCT_TRY(oct_solve_watch(q->m, &q->target, &q->o, c));
-    OCT_TRY(oct_decide_watch(q->m, &q->target, c));
+    OCT_TRY(oct_solve_watch(q->m, q->target, &q->o, c));
+    OCT_TRY(oct_decide_watch(q->m, q->target, c));
     OCT_TRY(oct_calibrate(c, q->bound, f));
     OCT_TRY(oct_solve_activations(q->m, c));
-    OCT_TRY(oct_decide(q->m, &q->target, c));
+    OCT_TRY(oct_decide(q->m, q->target, c));
     OCT_TRY(oct_solve_types(q->m));
-    OCT_TRY(oct_solve_weights(q->m, &q->target, &q->o));
+    OCT_TRY(oct_solve_weights(q->m, q->target, &q->o));
     oct_solve_shifts(q->m);
     OCT_TRY(correct_bias(q, f, c));
     q->summary.images = c->images;
@@ -234,11 +216,11 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     oct_feed *f = NULL;
     oct_status st;
 
-    OCT_TRY(choose_target(q));
+    OCT_TRY(oct_target_find(q->ctx, q->o.target, &q->target));
     OCT_TRY(oct_quantize_normalise(g, &q->g));
     OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->is_corrected));
     OCT_TRY(oct_feed_new(q->g, images, &q->o, &q->bound, &f));
-    st = oct_place(q->bound, &q->target, &q->o, &q->m);
+    st = oct_place(q->bound, q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);
     if (!st) st = oct_calibration_new(q->bound, &c);
     if (!st) st = calibrate(q, f, c);
@@ -249,7 +231,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     if (!st) st = rehome(q);
     if (!st) st = oct_lower(q->m, &lower, &q->qdq);
     q->summary.tail = q->m ? q->m->tail_text : NULL;
-    q->summary.best_for = q->target.best_for;
+    q->summary.best_for = q->target->best_for;
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
     return st;
 }

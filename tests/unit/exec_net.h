@@ -208,6 +208,14 @@ static inline oct_value *means(fixture *f, oct_rng *rng, oct_value *x, int64_t b
                 weights(f, rng, 4, (const int64_t[]){1, bins, 1, 1}));
 }
 
+static inline oct_value *cast(fixture *f, oct_value *x, oct_dtype to)
+{
+    oct_node *n = node(f, &oct_op_cast, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_int(n, "to", to));
+    return infer(f, n);
+}
+
 /* Channels of two halves in turns, as ShuffleNet mixes them. */
 static inline oct_value *shuffle(fixture *f, oct_value *x)
 {

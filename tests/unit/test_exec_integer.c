@@ -267,6 +267,36 @@ static void sums_of_two_parts(void **state)
     }
 }
 
+/* MatMulInteger behind DynamicQuantizeLinear, with all that belongs to it: one step. */
+static void products_of_scales_that_come_late(void **state)
+{
+    const int64_t n = 13, dims[] = {20, 13};
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 2, (int64_t[]){7, 20}), *in[4], *y;
+    oct_node *q = oct_emit_node(&f->b, &oct_op_dynamic_quantize_linear, &x, 1, 3), *product;
+    float scale[13], bias[13];
+    int32_t zero[13];
+
+    for (int i = 0; i < 13; i++) {
+        scale[i] = 0.01f + 0.002f * (float)i;
+        bias[i] = 0.3f * (float)(i - 6);
+        zero[i] = 128;
+    }
+    infer(f, q);
+    in[0] = q->out[0];
+    in[1] = codes(f, OCT_DTYPE_U8, 2, dims, 5);
+    in[2] = q->out[2];
+    in[3] = constant_int(f, OCT_DTYPE_U8, 1, &n, zero);
+    product = oct_emit_node(&f->b, &oct_op_mat_mul_integer, in, 4, 1);
+    y = cast(f, infer(f, product), OCT_DTYPE_F32);
+    y = emit(f, &oct_op_mul, y, emit(f, &oct_op_mul, q->out[1], constant_f32(f, 1, &n, scale)));
+    y = emit(f, &oct_op_add, y, constant_f32(f, 1, &n, bias));
+    output(f, emit(f, &oct_op_relu, y, NULL));
+    assert_int_equal(count_kernels(f, NULL, "int8 dynamic matmul"), 1);
+    assert_int_equal(count_steps(f, NULL, "Add"), 0);
+    assert_kernels_agree(f, "dynamic product");
+}
+
 /* --- a scale for each channel --- */
 
 enum { C = 24 };
@@ -533,6 +563,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(activations_and_sums_are_fused, setup, teardown),
         cmocka_unit_test_setup_teardown(signed_codes_and_odd_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(sums_of_two_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(products_of_scales_that_come_late, setup, teardown),
         cmocka_unit_test_setup_teardown(channels_have_scales, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_that_do_not_fold, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_move_with_their_channels, setup, teardown),

@@ -8,14 +8,6 @@
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
 
-static oct_value *cast(fixture *f, oct_value *x, oct_dtype to)
-{
-    oct_node *n = node(f, &oct_op_cast, x, NULL, NULL);
-
-    assert_ok(f->ctx, oct_node_set_int(n, "to", to));
-    return infer(f, n);
-}
-
 static oct_value *halved(fixture *f, oct_value *x)
 {
     oct_node *n = node(f, &oct_op_max_pool, x, NULL, NULL);

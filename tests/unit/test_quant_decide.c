@@ -294,6 +294,126 @@ static void ranges_end_where_results_do(void **state)
     close_net(&n);
 }
 
+/* --- a Concat with a scale of its own --- */
+
+typedef struct joined {
+    net n;
+    oct_value *coarse, *fine, *both, *other;
+} joined;
+
+static void set_scale(const net *n, const oct_value *v, float scale)
+{
+    assert_ok(n->p.f->ctx,
+              oct_qpoint_set(n->p.m, n->p.m->of_value[v->id], &scale, &(int32_t){128}, 1));
+}
+
+/* Both together -> a layer; the fine one -> another layer */
+static void build_joined(joined *k, fixture *f, float coarse, float fine, float both)
+{
+    placed *p = &k->n.p;
+    oct_value *x;
+
+    start(p, f, "ort");
+    x = image(p, 8);
+    k->coarse = emit(f, &oct_op_relu, layer(p, "a", x, 8), NULL);
+    k->fine = emit(f, &oct_op_relu, layer(p, "b", x, 8), NULL);
+    k->both = join(p, k->coarse, k->fine, 1);
+    k->other = layer(p, "other", k->fine, 8);
+    output(p, layer(p, "d", emit(f, &oct_op_relu, layer(p, "c", k->both, 8), NULL), 8));
+    output(p, layer(p, "e", emit(f, &oct_op_relu, k->other, NULL), 8));
+    place(p);
+    assert_ok(f->ctx, oct_calibration_new(f->g, &k->n.c));
+    see(&k->n, 25, 0.01f);
+    set_scale(&k->n, k->coarse, coarse);
+    set_scale(&k->n, k->fine, fine);
+    set_scale(&k->n, k->both, both);
+}
+
+static float scale_of(const joined *k, const oct_value *v)
+{
+    const int32_t at_ = k->n.p.m->of_value[v->id];
+
+    return oct_qmap_root(k->n.p.m, at_)->scale[0];
+}
+
+static void what_is_joined_gets_one_scale(void **state)
+{
+    joined k;
+
+    build_joined(&k, *state, 0.02f, 0.015f, 0.02f);
+    decide(&k.n);
+    assert_true(is_active(&k.n.p, k.both));
+    assert_true(scale_of(&k, k.fine) == 0.02f && scale_of(&k, k.both) == 0.02f);
+    close_net(&k.n);
+}
+
+/* The result takes the step of an operand that is coarser. */
+static void results_are_as_coarse_as_their_operands(void **state)
+{
+    joined k;
+
+    build_joined(&k, *state, 0.02f, 0.015f, 0.018f);
+    decide(&k.n);
+    assert_true(scale_of(&k, k.coarse) == 0.02f && scale_of(&k, k.both) == 0.02f);
+    assert_true(scale_of(&k, k.fine) == 0.02f);
+    close_net(&k.n);
+}
+
+/* Another layer reads the fine one; it may lose a channel with larger steps. */
+static void who_else_reads_has_a_say(void **state)
+{
+    for (int loses = 0; loses < 2; loses++) {
+        joined k;
+
+        restart(*state);
+        build_joined(&k, *state, 0.1f, 0.01f, 0.1f);
+        if (loses) set_variance(&k.n, k.other, 3, 0.5);
+        decide(&k.n);
+        assert_true(is_active(&k.n.p, k.both) && !reason(&k.n.p, k.other));
+        assert_true(scale_of(&k, k.fine) == (loses ? 0.01f : 0.1f));
+        close_net(&k.n);
+    }
+}
+
+/* --- a preset --- */
+
+/* Without zero points: codes have a sign where numbers do. */
+static void signs_follow_what_was_seen(void **state)
+{
+    enum { N = 1000 };
+    fixture *f = *state;
+    const oct_qpoint *p;
+    placed net_;
+    oct_calibration *c = NULL;
+    oct_value *x, *y;
+
+    start(&net_, f, "octet");
+    net_.o.preset = "performance";
+    x = image(&net_, 8);
+    y = emit(f, &oct_op_relu, layer(&net_, "a", x, 8), NULL);
+    output(&net_, emit(f, &oct_op_exp, layer(&net_, "b", y, 8), NULL));
+    place(&net_);
+    assert_ok(f->ctx, oct_calibration_new(f->g, &c));
+    assert_ok(f->ctx, oct_solve_watch(net_.m, net_.t, &net_.o, c));
+    for (int32_t i = 0; i < c->n; i++) {
+        float data[N];
+
+        for (int k = 0; k < N; k++)
+            data[k] = (float)(c->watch[i].value == x ? 2 * k - N : k) / N;
+        if (c->watch[i].range)
+            oct_observer_see(
+                c->watch[i].range,
+                &(oct_sight){.data = data, .pixels = N / 8, .channels = 8, .pitch = 8});
+    }
+    assert_ok(f->ctx, oct_solve_activations(net_.m, c));
+    p = at(&net_, x);
+    assert_true(p->spec.is_signed && p->spec.is_symmetric && p->zero[0] == 0);
+    p = at(&net_, y);
+    assert_true(!p->spec.is_signed && p->zero[0] == 0);
+    oct_calibration_free(c);
+    finish(&net_);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +431,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_targets_are_left_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(ranges_are_chosen_for_what_follows, setup, teardown),
         cmocka_unit_test_setup_teardown(ranges_end_where_results_do, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_joined_gets_one_scale, setup, teardown),
+        cmocka_unit_test_setup_teardown(results_are_as_coarse_as_their_operands, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_else_reads_has_a_say, setup, teardown),
+        cmocka_unit_test_setup_teardown(signs_follow_what_was_seen, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,6 +118,25 @@ static void subgraphs_take_all_between(void **state)
     assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "no path leads");
 }
 
+/* What a node makes stands for the node; what is not there is not passed over. */
+static void ends_of_subgraphs_are_looked_for(void **state)
+{
+    placed p;
+    const char *ends[2];
+    oct_subgraph s = {.inputs = &ends[0], .n_inputs = 1, .outputs = &ends[1], .n_outputs = 1};
+
+    make(&p, *state);
+    p.o.ignored = (oct_scope){.subgraphs = &s, .n_subgraphs = 1};
+    for (int i = 0; i < 2; i++)
+        ends[i] = oct_graph_find_node(p.f->g, names[1 + 2 * i])->out[0]->name;
+    assert_int_equal(float_layers(&p), 14);
+    ends[1] = "heads.head9";
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG,
+                 "there is no node 'heads.head9'");
+    p.o.ignored.no_validate = 1;
+    assert_int_equal(float_layers(&p), 0);
+}
+
 static void only_is_the_inverse(void **state)
 {
     placed p;
@@ -150,6 +169,7 @@ static void overrides_change_one_layer(void **state)
         {.pattern = ".*/head2/reg.*", .symmetric = 1, .per_tensor = 1, .weight_ranges = "mse"},
     };
     const oct_quant_override bad = {.name = names[1], .weight_bits = 77};
+    const oct_quant_override none = {.pattern = "nothing.*", .weight_bits = 4};
     const oct_node *a, *b;
     const oct_qpoint *w;
 
@@ -174,6 +194,8 @@ static void overrides_change_one_layer(void **state)
     p.o.overrides = &bad;
     p.o.n_overrides = 1;
     assert_int_not_equal(oct_place(p.f->g, p.t, &p.o, &p.m), OCT_OK);
+    p.o.overrides = &none;
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "matches 'nothing.*'");
 }
 
 int main(void)
@@ -184,6 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(patterns_are_anchored_at_the_start, setup, teardown),
         cmocka_unit_test_setup_teardown(types_and_their_spelling, setup, teardown),
         cmocka_unit_test_setup_teardown(subgraphs_take_all_between, setup, teardown),
+        cmocka_unit_test_setup_teardown(ends_of_subgraphs_are_looked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(only_is_the_inverse, setup, teardown),
         cmocka_unit_test_setup_teardown(reasons_say_what_the_user_said, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides_change_one_layer, setup, teardown),

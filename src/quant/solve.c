@@ -121,36 +121,8 @@ static void choose_sign(oct_qspec *s, const float *low, int64_t n)
     s->is_signed = s->is_symmetric = negative; /* from zero upwards: nothing to be symmetric to */
 }
 
-/* Half-way between exponents may be no exponent: the nearest is taken, of two the finer one. */
-static float scale_between(const oct_qpoint *p, float own, float most)
-{
-    const float steps = (float)(ilogbf(most) - ilogbf(own));
-
-    if (!p->spec.is_pow2) return most * powf(own / most, p->channel_share);
-    return ldexpf(most, -(int)floorf(p->channel_share * steps + 0.5f));
-}
-
-/* Scales between the channels' own and the largest of them; the low ends stay where they are. */
-static void share_scales(const oct_qpoint *p, float *scale, int32_t *zero, int64_t n)
-{
-    int32_t low_code, high_code;
-    float most = 0;
-
-    if (n <= 1 || p->channel_share >= 1.0f) return;
-    oct_qspec_limits(&p->spec, &low_code, &high_code);
-    for (int64_t i = 0; i < n; i++)
-        most = OCT_MAX(most, scale[i]);
-    for (int64_t i = 0; i < n; i++) {
-        const float low = scale[i] * (float)(low_code - zero[i]);
-
-        scale[i] = scale_between(p, scale[i], most);
-        if (!p->spec.is_symmetric)
-            zero[i] = OCT_MIN(low_code + (int32_t)lrintf(-low / scale[i]), high_code);
-    }
-}
-
-static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, bool is_silu,
-                              oct_arena *a)
+static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, const double *worth,
+                              bool is_silu, oct_arena *a)
 {
     const int64_t n = oct_observer_n_ranges(seen);
     oct_qpoint *p = &m->points[i];
@@ -164,7 +136,7 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     choose_sign(&p->spec, low, n);
     for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
-    share_scales(p, scale, zero, n);
+    oct_share_scales(p, worth, scale, zero, n);
     for (int64_t k = 0; k < n && is_silu; k++)
         snap_to_silu(&p->spec, &scale[k], &zero[k]);
     return oct_qpoint_set(m, i, scale, zero, n);
@@ -199,8 +171,8 @@ static void heed_result(const oct_qmap *m, const oct_value *v, oct_observer *see
     seen->options.follow_user = e;
 }
 
-static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, bool follows,
-                             oct_arena *a)
+static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, const double *worth,
+                             bool follows, oct_arena *a)
 {
     const oct_qpoint *p = &m->points[i];
     const oct_watch *w = oct_calibration_of(c, p->value);
@@ -213,7 +185,7 @@ static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, b
     if ((w->range->options.follow != NULL) != follows) return OCT_OK;
     st = gather(m, i, c, w, &seen);
     if (!st && follows) heed_result(m, p->value, seen, &e);
-    if (!st) st = solve_point(m, i, seen, oct_is_silu(p->value), a);
+    if (!st) st = solve_point(m, i, seen, worth, oct_is_silu(p->value), a);
     oct_observer_free(seen);
     oct_arena_reset(a);
     return st;
@@ -221,13 +193,16 @@ static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, b
 
 oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
 {
-    oct_arena *a = oct_arena_new(m->ctx);
-    oct_status st = a ? OCT_OK : OCT_ERR_MEMORY;
+    oct_arena *a = oct_arena_new(m->ctx), *kept = oct_arena_new(m->ctx);
+    oct_status st = a && kept ? OCT_OK : OCT_ERR_MEMORY;
+    double **worth = NULL;
 
+    if (!st) st = oct_channel_worths(m, kept, &worth);
     /* first what activations make, then what they are made of */
     for (int follows = 0; follows < 2; follows++)
         for (int32_t i = 0; i < m->n_points && !st; i++)
-            st = solve_seen(m, i, c, follows, a);
+            st = solve_seen(m, i, c, worth[i], follows, a);
+    oct_arena_free(kept);
     oct_arena_free(a);
     return st;
 }
@@ -278,7 +253,7 @@ static oct_status solve_moved(oct_qmap *m, int32_t point, walk *w, oct_arena *a)
     while (w->n > 0)
         OCT_TRY(look_behind(m, w, w->todo[--w->n]));
     if (!w->all) return nothing_seen(m, m->points[point].value);
-    return solve_point(m, point, w->all, w->is_silu, a);
+    return solve_point(m, point, w->all, NULL, w->is_silu, a);
 }
 
 oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c)

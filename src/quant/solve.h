@@ -10,6 +10,15 @@
 oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
                            oct_calibration *c);
 
+/* How much each channel of a point counts for the dense layers behind it, by point; NULL: none
+ * reads it (solve_share.c). */
+oct_status oct_channel_worths(const oct_qmap *m, oct_arena *a, double ***out);
+
+/* Scales between the channels' own and the largest of them (`channel_share`), finer for what is
+ * worth more; the low ends stay where they are. worth: NULL: all the same. */
+void oct_share_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
+                      int64_t n);
+
 /* Scales of activations (solve.c), then of weights, which may depend on them (solve_weights.c). */
 oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 

@@ -3,7 +3,7 @@
  * Holds every pass of the table to its promise on graphs built here, and each to what it is for.
  * Over 700 lines: one table, a graph for each pass, and the loop that holds all of them to it.
  */
-#include "tests/test.h"
+#include "tests/alloc.h"
 
 #include "base/rng.h"
 #include "op/op.h"
@@ -1013,39 +1013,17 @@ static void long_chains_are_quick(void **state)
     assert_ok(f->ctx, oct_graph_verify(f->g));
 }
 
-/* An allocator that fails once, after `left` calls. */
-typedef struct failing {
-    int64_t left;
-} failing;
-
-static void *failing_alloc(void *user, size_t size)
-{
-    failing *a = user;
-    void *p = NULL;
-
-    if (a->left-- == 0) return NULL;
-    return posix_memalign(&p, 64, size ? size : 1) ? NULL : p;
-}
-
-static void failing_free(void *user, void *p)
-{
-    (void)user;
-    free(p);
-}
-
 /* Runs out of memory at each point in turn (every point costs too much time): an error, no leak. */
 static void no_memory_is_an_error(void **state)
 {
-    fixture *f = *state;
-    failing memory = {.left = -1};
-    const oct_allocator allocator = {failing_alloc, failing_free, &memory};
     oct_status st = OCT_ERR_MEMORY;
 
-    for (int64_t k = 0; st; k += 1 + k / 16) {
-        fixture own = {.ctx = oct_ctx_new(&allocator)};
+    (void)state;
+    for (int k = 1; st; k += 1 + k / 16) {
+        failing memory;
+        fixture own = {.ctx = failing_ctx(&memory)};
         oct_value *v;
 
-        assert_non_null(own.ctx);
         assert_ok(own.ctx, oct_graph_new(own.ctx, "test", &own.g));
         own.b.g = own.g;
         v = qarepvgg(&own, qarepvgg(&own, image(&own, 4, 3), 4, 1), 4, 1);
@@ -1053,17 +1031,16 @@ static void no_memory_is_an_error(void **state)
                      NULL);
         v = oct_emit(&own.b, &oct_op_reshape, v, oct_ints(&own.b, (int64_t[]){2, -1}, 2), NULL);
         output(&own, v);
-        memory.left = k;
+        memory.fail_at = memory.n_asked + k;
         st = oct_pipeline_run(own.g, "execute", NULL, NULL);
-        if (memory.left >= 0) assert_int_equal(st, OCT_OK); /* it was never short */
+        if (memory.n_asked < memory.fail_at) assert_int_equal(st, OCT_OK); /* never short */
         if (st) assert_int_equal(st, OCT_ERR_MEMORY);
-        memory.left = -1;
         oct_graph_free(own.g);
         assert_int_equal(atomic_load(&own.ctx->mem_used), 0);
         oct_ctx_free(own.ctx);
+        assert_int_equal(memory.n_live, 0);
         if (k > 100000) fail_msg("%s: never enough memory", "execute");
     }
-    (void)f;
 }
 
 int main(void)

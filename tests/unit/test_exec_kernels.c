@@ -129,6 +129,29 @@ static void residuals(void **state)
     assert_kernels_agree(f, "residual");
 }
 
+/* Groups of channels and pictures of three dims are oneDNN's: the sum is one of its own steps. */
+static void residuals_of_groups_and_volumes(void **state)
+{
+    static const oct_op *const acts[] = {NULL, &oct_op_relu, &oct_op_hard_sigmoid};
+
+    for (size_t i = 0; i < 2 * OCT_COUNT(acts); i++) {
+        const oct_op *act = acts[i / 2];
+        fixture *f = *state;
+        oct_value *x, *y;
+        oct_rng rng;
+
+        restart(f);
+        oct_rng_init(&rng, i);
+        x = i % 2 ? graph_input(f, "x", OCT_DTYPE_F32, 5, (const int64_t[]){1, 8, 5, 6, 7})
+                  : picture(f, 1, 8, 9, 11);
+        y = conv(f, &rng, x, &(conv_case){8, 8, 3, 1, 1, 1, i % 2 ? 1 : 4});
+        if (act) y = emit(f, act, y, NULL);
+        output(f, emit(f, &oct_op_relu, emit(f, &oct_op_add, y, x), NULL));
+        assert_int_equal(count_steps(f, NULL, "Add"), 0);
+        assert_kernels_agree(f, act ? act->name : "sum");
+    }
+}
+
 /* Parts of a Concat written in place, results of a Split read in place (a C2f block). */
 static void concat_and_split_without_copies(void **state)
 {
@@ -346,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(activations, setup, teardown),
         cmocka_unit_test_setup_teardown(clip_is_fused_with_its_bounds, setup, teardown),
         cmocka_unit_test_setup_teardown(residuals, setup, teardown),
+        cmocka_unit_test_setup_teardown(residuals_of_groups_and_volumes, setup, teardown),
         cmocka_unit_test_setup_teardown(concat_and_split_without_copies, setup, teardown),
         cmocka_unit_test_setup_teardown(concat_that_must_copy, setup, teardown),
         cmocka_unit_test_setup_teardown(shuffles_and_views, setup, teardown),

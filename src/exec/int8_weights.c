@@ -193,10 +193,9 @@ oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_
     }
     out->bias_f32 = f + n;
     for (int64_t o = 0; o < w->filters; o++)
-        out->bias_f32[o] = c->dtype
-                               ? (float)(((const int32_t *)b->data)[o] - oct_codes_zero(c, o)) *
-                                     oct_codes_scale(c, o)
-                               : ((const float *)b->data)[o];
+        out->bias_f32[o] = c->dtype ? (float)(oct_tensor_get_i64(b, o) - oct_codes_zero(c, o)) *
+                                          oct_codes_scale(c, o)
+                                    : ((const float *)b->data)[o];
     return OCT_OK;
 }
 

@@ -244,6 +244,17 @@ static void signed_codes_and_odd_weights(void **state)
     }
 }
 
+/* Biases of int32 need not have the scale of the sums: then they are added as numbers. */
+static void biases_have_scales_of_their_own(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 16, 9, 10});
+    const qconv_case q = {{16, 24, 3, 1, 1, 1, 1}, 0.3f, OCT_DTYPE_I8, 0, NULL};
+
+    output(f, qdq_u8(f, qconv(f, qdq_u8(f, x, 0.016f), &q), 0.05f));
+    assert_integer(f, "int8 conv", 1, 0.05f);
+}
+
 /* Weights that need more than a byte are summed up in two parts, also where much follows, and where
  * channels are no whole vectors. */
 static void sums_of_two_parts(void **state)
@@ -562,6 +573,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lines_are_convolved, setup, teardown),
         cmocka_unit_test_setup_teardown(activations_and_sums_are_fused, setup, teardown),
         cmocka_unit_test_setup_teardown(signed_codes_and_odd_weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(biases_have_scales_of_their_own, setup, teardown),
         cmocka_unit_test_setup_teardown(sums_of_two_parts, setup, teardown),
         cmocka_unit_test_setup_teardown(products_of_scales_that_come_late, setup, teardown),
         cmocka_unit_test_setup_teardown(channels_have_scales, setup, teardown),

@@ -14,6 +14,11 @@ typedef struct state {
     int64_t inside; /* bytes of it before the picture begins */
 } state;
 
+enum {
+    MAX_REACH = 1 << 20, /* of a window: lines with pads that are worth copying */
+    MAX_TAPS = 1 << 23,  /* of codes: their sum has 32 bits */
+};
+
 static bool is_max(const oct_node *n)
 {
     return n->op == &oct_op_max_pool || n->op == &oct_op_global_max_pool;
@@ -36,8 +41,10 @@ static bool find_window(const oct_step *s, const oct_type *x, oct_conv_geometry 
         return false;
     }
     for (int i = 0; i < g->n; i++)
-        if (g->in[i] < 1 || g->out[i] < 1 || g->pad_begin[i] < 0) return false;
-    return g->n >= 1 && g->n <= 2 && oct_type_len(x) > 0;
+        if ((g->kernel[i] - 1) * g->dilation[i] > MAX_REACH || g->pad_begin[i] > MAX_REACH)
+            return false;
+    g->c_out = g->c_in;
+    return oct_conv_geometry_to_2d(g);
 }
 
 static bool accepts_max(const oct_plan *p, const oct_step *s, oct_layout *layout)
@@ -58,6 +65,7 @@ static bool accepts_average(const oct_plan *p, const oct_step *s, oct_layout *la
     if (!s->integer || s->integer->n_chain || !oct_step_in_u8(p, s, 0)) return false;
     if (is_max(s->node) || !find_window(s, &p->slots[s->in[0]].type, &g)) return false;
     if (!oct_step_is_bare(s) || !oct_step_out_is_codes(s)) return false;
+    if (OCT_MIN(g.kernel[0], g.in[0]) * OCT_MIN(g.kernel[1], g.in[1]) > MAX_TAPS) return false;
     *layout = OCT_LAYOUT_CLAST;
     return oct_codes_are_u8(&s->integer->out);
 }
@@ -87,21 +95,19 @@ static oct_status make(oct_plan *p, oct_step *s)
     to = &st->pool;
     *to = (oct_int8_pool){.batch = x->dim[0],
                           .c = x->dim[1],
-                          .in_h = g.n == 2 ? g.in[0] : 1,
-                          .in_w = g.in[g.n - 1],
+                          .in_h = g.in[0],
+                          .in_w = g.in[1],
                           .in_pitch = oct_slot_pitch(p, s->in[0]),
-                          .out_h = g.n == 2 ? g.out[0] : 1,
-                          .out_w = g.out[g.n - 1],
+                          .out_h = g.out[0],
+                          .out_w = g.out[1],
                           .out_pitch = oct_slot_pitch(p, s->out[0]),
                           .count_pads = count_pad && count_pad->i};
     for (int i = 0; i < 2; i++) {
-        const int k = g.n == 2 ? i : i - 1; /* 1-D: one row */
-
-        to->kernel[i] = k < 0 ? 1 : g.kernel[k];
-        to->stride[i] = k < 0 ? 1 : g.stride[k];
-        to->dilation[i] = k < 0 ? 1 : g.dilation[k];
-        to->pad[i] = k < 0 ? 0 : g.pad_begin[k];
-        to->pad_end[i] = k < 0 ? 0 : g.pad_end[k];
+        to->kernel[i] = g.kernel[i];
+        to->stride[i] = g.stride[i];
+        to->dilation[i] = g.dilation[i];
+        to->pad[i] = g.pad_begin[i];
+        to->pad_end[i] = g.pad_end[i];
     }
     to->in_step = to->in_h * to->in_w * to->in_pitch;
     to->out_step = to->out_h * to->out_w * to->out_pitch;

@@ -44,6 +44,17 @@ oct_status oct_dnnl_fail(const oct_step *s, dnnl_status_t status, const char *wh
                          (int)status);
 }
 
+bool oct_prim_window_fits(const oct_conv_geometry *g)
+{
+    const int64_t most = 1 << 18; /* it walks through pads, and adds some of these in 32 bits */
+
+    for (int i = 0; i < g->n; i++)
+        if (g->stride[i] > most || g->pad_begin[i] > most || g->pad_end[i] > most ||
+            g->kernel[i] * g->dilation[i] > most)
+            return false;
+    return true;
+}
+
 oct_status oct_prim_new(oct_plan *p, oct_step *s, oct_prim **out)
 {
     oct_prim *prim = oct_plan_alloc(p, 1, sizeof(*prim));

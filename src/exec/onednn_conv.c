@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "exec/onednn_prim.h"
-#include "op/conv_geometry.h"
 #include "op/op.h"
 
 enum { X, W, B };
@@ -21,15 +20,6 @@ static oct_status geometry(const oct_plan *p, const oct_step *s, oct_conv_geomet
                            : oct_conv_geometry_conv(s->node, x, w, g);
 }
 
-/* oneDNN adds and multiplies some of these in 32 bits. */
-static bool extent_fits(const oct_conv_geometry *g, int i)
-{
-    const int64_t most = 1 << 20;
-
-    return g->stride[i] <= most && g->dilation[i] <= most && g->kernel[i] <= most &&
-           g->kernel[i] * g->dilation[i] <= most;
-}
-
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     oct_conv_geometry g;
@@ -40,10 +30,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (s->fuse.residual >= 0 && (is_transpose(s) || s->fuse.residual_scale != 1.0f)) return false;
     if (geometry(p, s, &g) || g.n < 1 || g.n > 3) return false;
     for (int i = 0; i < g.n; i++) /* empty tensors and odd pads are left to the plain kernel */
-        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0 || g.pad_end[i] < 0 ||
-            !extent_fits(&g, i))
-            return false;
-    if (g.batch < 1 || g.c_in < 1 || g.c_out < 1) return false;
+        if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0 || g.pad_end[i] < 0) return false;
+    if (g.batch < 1 || g.c_in < 1 || g.c_out < 1 || !oct_prim_window_fits(&g)) return false;
     *layout = OCT_LAYOUT_CLAST;
     return true;
 }

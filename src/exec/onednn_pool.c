@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and the global ones, by oneDNN. */
 #include "exec/onednn_prim.h"
-#include "op/conv_geometry.h"
 #include "op/op.h"
 
 typedef struct window {
@@ -32,7 +31,7 @@ static bool find_window(const oct_plan *p, const oct_step *s, window *w)
         global_window(x, &w->g);
     else if (oct_conv_geometry_pool(s->node, x, &w->g))
         return false;
-    if (w->g.n < 1 || w->g.n > 3) return false;
+    if (w->g.n < 1 || w->g.n > 3 || !oct_prim_window_fits(&w->g)) return false;
     for (int i = 0; i < w->g.n; i++) {
         const oct_conv_geometry *g = &w->g;
         const int64_t span = (g->kernel[i] - 1) * g->dilation[i] + 1;

@@ -7,6 +7,7 @@
 
 #include "exec/kernel.h"
 #include "exec/onednn.h"
+#include "op/conv_geometry.h"
 
 struct oct_dnnl {
     oct_ctx *ctx;
@@ -41,6 +42,9 @@ typedef struct oct_prim {
 
 /* Fails with the node's name and what oneDNN said. */
 oct_status oct_dnnl_fail(const oct_step *s, dnnl_status_t status, const char *what);
+
+/* Are windows of a size that oneDNN can compute with? */
+bool oct_prim_window_fits(const oct_conv_geometry *g);
 
 /* Makes a new, empty state for the step. */
 oct_status oct_prim_new(oct_plan *p, oct_step *s, oct_prim **out);

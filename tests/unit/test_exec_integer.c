@@ -255,6 +255,33 @@ static void biases_have_scales_of_their_own(void **state)
     assert_integer(f, "int8 conv", 1, 0.05f);
 }
 
+/* Sums of very many codes do not fit; lines with very long pads are not made. */
+static void windows_that_are_too_large(void **state)
+{
+    static const int64_t sizes[] = {2800, 3000}, steps[] = {1000, INT32_MAX};
+    fixture *f = *state;
+
+    for (int i = 0; i < 2; i++) {
+        const int64_t window[2] = {1, 3}, dilation[2] = {1, steps[i]};
+        const int64_t pads[4] = {0, steps[i], 0, steps[i]};
+        oct_node *n;
+
+        restart(f);
+        output(f, qdq_u8(f,
+                         emit(f, &oct_op_global_average_pool,
+                              qdq_u8(f, picture(f, 1, 1, sizes[i], sizes[i]), 0.02f), NULL),
+                         0.02f));
+        assert_int_equal(count_kernels(f, NULL, "int8 pool"), 1 - i);
+        restart(f);
+        n = node(f, &oct_op_max_pool, qdq_u8(f, picture(f, 1, 4, 5, 8), 0.02f), NULL, NULL);
+        assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", window, 2));
+        assert_ok(f->ctx, oct_node_set_ints(n, "dilations", dilation, 2));
+        assert_ok(f->ctx, oct_node_set_ints(n, "pads", pads, 4));
+        output(f, qdq_u8(f, infer(f, n), 0.02f));
+        assert_integer(f, "int8 pool", 1 - i, 0.02f);
+    }
+}
+
 /* Weights that need more than a byte are summed up in two parts, also where much follows, and where
  * channels are no whole vectors. */
 static void sums_of_two_parts(void **state)
@@ -575,6 +602,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(signed_codes_and_odd_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(biases_have_scales_of_their_own, setup, teardown),
         cmocka_unit_test_setup_teardown(sums_of_two_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(windows_that_are_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(products_of_scales_that_come_late, setup, teardown),
         cmocka_unit_test_setup_teardown(channels_have_scales, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_that_do_not_fold, setup, teardown),

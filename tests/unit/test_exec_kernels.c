@@ -63,6 +63,25 @@ static void convolutions_with_far_taps(void **state)
     }
 }
 
+static void windows_far_beyond_pictures(void **state)
+{
+    static const oct_op *const ops[] = {&oct_op_max_pool, &oct_op_average_pool};
+    const int64_t m = INT32_MAX;
+
+    for (size_t i = 0; i < OCT_COUNT(ops); i++) {
+        fixture *f = *state;
+        oct_node *n;
+
+        restart(f);
+        n = node(f, ops[i], picture(f, 1, 4, 5, 8), NULL, NULL);
+        assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){m, 3}, 2));
+        assert_ok(f->ctx, oct_node_set_ints(n, "strides", (int64_t[]){m, 1}, 2));
+        assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){m - 1, 1, m - 1, 1}, 4));
+        output(f, infer(f, n));
+        assert_kernels_agree(f, ops[i]->name);
+    }
+}
+
 static void convolution_in_one_and_three_dims(void **state)
 {
     fixture *f = *state;
@@ -365,6 +384,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(convolutions, setup, teardown),
         cmocka_unit_test_setup_teardown(convolutions_with_far_taps, setup, teardown),
+        cmocka_unit_test_setup_teardown(windows_far_beyond_pictures, setup, teardown),
         cmocka_unit_test_setup_teardown(convolution_in_one_and_three_dims, setup, teardown),
         cmocka_unit_test_setup_teardown(activations, setup, teardown),
         cmocka_unit_test_setup_teardown(clip_is_fused_with_its_bounds, setup, teardown),

@@ -119,6 +119,9 @@ static void names_the_bad_layer(void **state)
     assert_int_equal(octet(p, "analyze net.onnx bad.onnx --images img --json --limit 1"), 0);
     j = printed_json(p);
     assert_int_equal(json_integer_value(json_object_get(j, "images")), 1);
+    json_decref(j);
+    assert_int_equal(octet(p, "analyze net.onnx bad.onnx --images img --json"), 0);
+    j = printed_json(p);
     assert_string_equal(text(first(j, "layers"), "name"), "/b/Conv");
     assert_string_equal(text(first(j, "advice"), "layer"), "/b/Conv");
     assert_true(json_is_number(json_object_get(first(j, "advice"), "gain")));

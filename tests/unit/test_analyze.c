@@ -125,9 +125,10 @@ static oct_analyzed_layer layer_named(const oct_analysis *a, const char *name)
 
 /* --- layerwise --- */
 
+/* Errors are differences of f32 sums, which fused loops add up in another order. */
 static void assert_close(const char *layer, double got, double want)
 {
-    if (!(fabs(got - want) <= 1e-6 * fabs(want) + 1e-15))
+    if (!(fabs(got - want) <= 1e-5 * fabs(want) + 1e-15))
         fail_msg("%s: %.12g, the plain loop has %.12g", layer, got, want);
 }
 

@@ -341,7 +341,10 @@ oct_status oct_eval_work(oct_eval_job *j)
     }
     if (!st) {
         run_workers(workers, n);
-        if ((st = j->status)) (void)oct_fail(j->ctx, st, "%s", j->error);
+        if ((st = j->status))
+            (void)oct_fail(j->ctx, st, "%s", j->error);
+        else
+            st = report(&workers[0]); /* others may have finished behind its back */
     }
     for (int32_t i = 0; i < n; i++)
         worker_fini(&workers[i]);

@@ -68,11 +68,14 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 
 /* --- solving --- */
 
-/* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. */
+/* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. Powers of
+ * two cannot be moved: the one above that value is halved, and has a code next to it then. */
 static void snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
 {
     float snapped;
 
+    if (s->is_pow2 && s->is_symmetric && *scale > SILU_DEPTH && *scale < 2 * SILU_DEPTH)
+        *scale /= 2;
     if (s->is_symmetric || s->is_pow2 || s->is_signed || *scale <= SILU_DEPTH / 4) return;
     snapped = SILU_DEPTH / ceilf(SILU_DEPTH / *scale);
     if (*scale > SILU_DEPTH) snapped = SILU_DEPTH;

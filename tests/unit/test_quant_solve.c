@@ -106,41 +106,80 @@ static void single_scales_and_symmetric_ones_stay(void **state)
     oct_qmap_free(n.m);
 }
 
-/* Channels up to 100, 12 and 1 in 8 bits: scales of 2^0, 2^-3 and 2^-6 by themselves. */
-static void exponents_lie_half_way(void **state)
+/* The scales of v, solved as powers of two for 8 bits: one for each channel if those go as far as
+ * `far`, or one for all. */
+static const oct_qpoint *solve_pow2(net *n, const oct_value *v, const float *far, bool per_channel)
 {
-    static const float far[CHANNELS] = {100, 12, 1};
-    fixture *f = *state;
+    const oct_qpoint p = {.value = v,
+                          .role = OCT_QROLE_ACT,
+                          .channel_share = 0.5f,
+                          .spec = {.bits = 8,
+                                   .is_signed = true,
+                                   .is_symmetric = true,
+                                   .is_pow2 = true,
+                                   .axis = per_channel ? 1 : OCT_QSPEC_PER_TENSOR},
+                          .dominator = -1};
+    const oct_sight sight = {far, 1, CHANNELS, CHANNELS, false};
     oct_observer_options range;
-    oct_qpoint p = {
-        .role = OCT_QROLE_ACT,
-        .channel_share = 0.5f,
-        .spec = {.bits = 8, .is_signed = true, .is_symmetric = true, .is_pow2 = true, .axis = 1},
-        .dominator = -1};
-    float seen[2 * CHANNELS];
-    const oct_sight sight = {seen, 2, CHANNELS, CHANNELS, false};
     oct_calibration *c = NULL;
-    net n;
 
     oct_observer_options_init(&range);
     range.kind = "minmax";
-    range.per_channel = true;
-    build(f, &n);
-    p.value = n.a;
-    assert_ok(f->ctx, oct_qmap_add(n.m, &p, NULL));
-    assert_ok(f->ctx, oct_calibration_new(f->g, &c));
-    assert_ok(f->ctx, oct_calibration_watch(c, n.a, &range, false));
-    for (int i = 0; i < 2 * CHANNELS; i++)
-        seen[i] = i < CHANNELS ? far[i] : -far[i - CHANNELS];
+    range.per_channel = per_channel;
+    assert_ok(n->m->ctx, oct_qmap_add(n->m, &p, NULL));
+    assert_ok(n->m->ctx, oct_calibration_new(n->m->g, &c));
+    assert_ok(n->m->ctx, oct_calibration_watch(c, v, &range, false));
     oct_observer_see(c->watch[0].range, &sight);
-    assert_ok(f->ctx, oct_solve_activations(n.m, c));
-    assert_int_equal(point(&n, n.a)->n, CHANNELS);
-    assert_true(point(&n, n.a)->scale[0] == 1.0f);
-    assert_true(point(&n, n.a)->scale[1] == 0.25f); /* 1.5: the finer one */
-    assert_true(point(&n, n.a)->scale[2] == 0.125f);
-    assert_int_equal(point(&n, n.a)->zero[2], 0);
+    assert_ok(n->m->ctx, oct_solve_activations(n->m, c));
     oct_calibration_free(c);
+    return point(n, v);
+}
+
+static void exponents_lie_half_way(void **state)
+{
+    static const float far[CHANNELS] = {100, 12, 1}; /* 2^0, 2^-3 and 2^-6 by themselves */
+    const oct_qpoint *p;
+    net n;
+
+    build(*state, &n);
+    p = solve_pow2(&n, n.a, far, true);
+    assert_int_equal(p->n, CHANNELS);
+    assert_true(p->scale[0] == 1.0f);
+    assert_true(p->scale[1] == 0.25f); /* 1.5: the finer one */
+    assert_true(p->scale[2] == 0.125f);
+    assert_int_equal(p->zero[2], 0);
     oct_qmap_free(n.m);
+}
+
+/* A step of 0.5 has no code near SiLU's lowest value: half of the range is worth one that has. */
+static void powers_of_two_keep_the_lobe_of_silu(void **state)
+{
+    static const struct {
+        bool is_silu;
+        float high, want;
+    } cases[] = {{true, 50, 0.25f},
+                 {false, 50, 0.5f},
+                 {true, 31, 0.25f},
+                 {true, 100, 1.0f},
+                 {true, 14, 0.125f}};
+
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        const float seen[CHANNELS] = {-0.25f, 0, cases[i].high};
+        fixture *f = NULL;
+        oct_value *y;
+        net n;
+
+        (void)state;
+        assert_int_equal(setup((void **)&f), 0);
+        build(f, &n);
+        oct_qmap_free(n.m);
+        y = emit(f, &oct_op_mul, n.sum, emit(f, &oct_op_sigmoid, n.sum, NULL));
+        assert_ok(f->ctx, oct_qmap_new(f->g, "npu-pow2", &n.m));
+        assert_true(solve_pow2(&n, cases[i].is_silu ? y : n.sum, seen, false)->scale[0] ==
+                    cases[i].want);
+        oct_qmap_free(n.m);
+        assert_int_equal(teardown((void **)&f), 0);
+    }
 }
 
 /* What clipping takes adds up in the layers behind, whatever the steps are. */
@@ -170,6 +209,7 @@ int main(void)
         cmocka_unit_test(types_differ_around_scales_for_each_channel),
         cmocka_unit_test_setup_teardown(single_scales_and_symmetric_ones_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(exponents_lie_half_way, setup, teardown),
+        cmocka_unit_test(powers_of_two_keep_the_lobe_of_silu),
         cmocka_unit_test_setup_teardown(clipping_counts_more_for_every_target, setup, teardown),
     };
 

@@ -49,9 +49,23 @@ def lines(path):
     return path.read_text().split("\n")[:-1]
 
 
-def labelled(task, source, limit):
+def joined(sources):
+    """The labels of several files, which number their pictures each for itself."""
+    every = {"images": [], "annotations": []}
+    for source in sources:
+        labels = json.loads(source.read_text())
+        past = {k: max((x["id"] for x in every[k]), default=0) + 1 for k in every}
+        for image in labels["images"]:
+            every["images"].append({**image, "id": image["id"] + past["images"]})
+        for box in labels["annotations"]:
+            every["annotations"].append({**box, "id": box["id"] + past["annotations"],
+                                         "image_id": box["image_id"] + past["images"]})
+        every["categories"] = labels["categories"]
+    return every
+
+
+def labelled(task, labels, limit):
     """Labels of the first pictures only, as a file of its own."""
-    labels = json.loads(source.read_text())
     images = labels["images"][:limit]
     task.names = [i["file_name"] for i in images]
     task.ids = [i["id"] for i in images]
@@ -62,17 +76,18 @@ def labelled(task, source, limit):
     task.annotations.write_text(json.dumps(labels))
 
 
-def prepare_coco(task, work, limit):
-    labelled(task, peers.DATA / "coco/instances_val320.json", limit)
+def prepare_coco(task, work, limit, all_labels):
+    labelled(task, json.loads((peers.DATA / "coco/instances_val320.json").read_text()), limit)
 
 
-def prepare_bccd(task, work, limit):
-    labelled(task, peers.DATA / "yolo-nas/bccd_val.json", limit)
+def prepare_bccd(task, work, limit, all_labels):
+    parts = ["val", "train"] if all_labels else ["val"]
+    labelled(task, joined(peers.DATA / f"yolo-nas/bccd_{part}.json" for part in parts), limit)
     names = lines(peers.DATA / "yolo-nas/train.txt")[:N_CALIBRATION]
     link(task.calibration, task.folder, names)
 
 
-def prepare_imagenet(task, work, limit):
+def prepare_imagenet(task, work, limit, all_labels):
     """The list is sorted by classes: calibration takes pictures from all over it."""
     labels = lines(peers.DATA / "imagenet/labels.txt")
     step = len(labels) // N_CALIBRATION_TOP1
@@ -83,8 +98,8 @@ def prepare_imagenet(task, work, limit):
     task.ids = [int(c) for c in classes]
 
 
-def prepare(name, work, limit):
-    """The task of a network; `limit` pictures at most."""
+def prepare(name, work, limit, all_labels=False):
+    """The task of a network; `limit` pictures at most. all_labels: training pictures too."""
     network = peers.by_name(name)
     work = work / network.name
     work.mkdir()
@@ -94,7 +109,7 @@ def prepare(name, work, limit):
     if kind == "coco":
         task.calibration = peers.DATA / "coco/calib"
     {"coco": prepare_coco, "bccd": prepare_bccd, "imagenet": prepare_imagenet}[kind](
-        task, work, limit)
+        task, work, limit, all_labels)
     return task
 
 

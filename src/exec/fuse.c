@@ -3,7 +3,6 @@
  * Nodes to steps: an anchor (convolution, matrix product, sum) takes in the activation and the
  * residual sum behind it, so the values between are never stored.
  */
-
 #include "exec/fuse.h"
 #include "op/op.h"
 #include "pass/codes.h"

@@ -2,6 +2,7 @@
 /* Finds means of distributions. */
 #include "pass/means.h"
 
+#include "op/conv_geometry.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 
@@ -13,14 +14,15 @@ static bool is_softmax_of_bins(const oct_node *n)
     return axis && (axis->i == 1 || axis->i == -3);
 }
 
-/* A 1x1 convolution of all channels to one, without bias. */
+/* A convolution of single pixels, of all channels to one, without bias. */
 static bool is_weighted_sum(const oct_node *n, int64_t bins)
 {
     const oct_tensor *w = oct_node_is(n, &oct_op_conv) ? oct_node_const(n, 1) : NULL;
+    oct_conv_geometry g;
 
-    return w && !oct_node_in(n, 2) && w->type.dtype == OCT_DTYPE_F32 && w->type.rank == 4 &&
-           w->type.dim[0] == 1 && w->type.dim[1] == bins && oct_tensor_length(w) == bins &&
-           oct_type_len(&n->in[0]->type) == bins * oct_type_len(&n->out[0]->type);
+    return w && !oct_node_in(n, 2) && w->type.dtype == OCT_DTYPE_F32 && w->type.dim[0] == 1 &&
+           !oct_conv_geometry_conv(n, &n->in[0]->type, &w->type, &g) && g.n == 2 &&
+           oct_conv_is_pointwise(&g) && g.group == 1 && g.c_in == bins;
 }
 
 bool oct_means_find(const oct_node *split, oct_means *out)

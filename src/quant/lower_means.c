@@ -43,7 +43,7 @@ static oct_value *pixels_first(work *w, oct_value *x)
     const oct_node *n = oct_inner_producer(x);
 
     if (oct_node_is(n, &oct_op_reshape) && n->in[0]->type.rank == 4 &&
-        n->in[0]->type.dim[1] == x->type.dim[1]) {
+        n->in[0]->type.dim[0] == x->type.dim[0] && n->in[0]->type.dim[1] == x->type.dim[1]) {
         x = n->in[0];
         n = oct_inner_producer(x);
     }
@@ -118,6 +118,7 @@ oct_status oct_lowering_means(oct_lowering *l)
 
         next = n->next;
         if (!oct_means_find(n, &w.m) || w.m.sum->out[0]->is_output) continue;
+        if (n->in[0]->type.rank > 4) continue; /* volumes: left to lower_softmax.c */
         next = w.m.sum->next;
         w.b = (oct_builder){
             .g = l->g, .before = w.m.sum->out[0]->producer, .prefix = w.m.softmax->name};

@@ -92,7 +92,7 @@ oct_status oct_channel_worths(const oct_qmap *m, oct_arena *a, double ***out)
 
 /* --- scales --- */
 
-/* The logarithm of what own scales are multiplied by, before what is common to all. */
+/* The logarithm of what a channel's own scale is divided by, before what is common to all. */
 static double factor(const oct_qpoint *p, const double *worth, const float *scale, int64_t i)
 {
     return (1 - (double)p->channel_share) * log2((double)scale[i]) +

@@ -234,6 +234,41 @@ static void bins_lie_side_by_side(void **state)
     }
 }
 
+/* Volumes, batches that a Reshape makes of pixels, and a sum that leaves out every other side: all
+ * look much like means of pictures. */
+static void what_only_looks_like_means_is_right_too(void **state)
+{
+    static const int64_t volume[] = {1, 16, 2, 4, 4}, batches[] = {4, 16, 16};
+
+    for (int i = 0; i < 3; i++) {
+        oct_value *x;
+        oct_graph *g;
+        placed p;
+
+        if (i > 0) {
+            teardown(state);
+            setup(state);
+        }
+        start(&p, *state, "ort");
+        x = i == 0 ? graph_input(p.f, "x", OCT_DTYPE_F32, 5, volume) : image(&p, 16);
+        x = emit(p.f, &oct_op_exp, x, NULL);
+        if (i == 1) x = reshape(p.f, x, 3, batches);
+        x = means(p.f, &p.rng, x, 4, false);
+        if (i == 2) {
+            assert_ok(p.f->ctx, oct_node_set_ints(x->producer, "strides", (int64_t[]){2, 1}, 2));
+            assert_ok(p.f->ctx, oct_node_set_ints(x->producer, "pads", (int64_t[]){2, 0, 2, 0}, 4));
+            x = infer(p.f, x->producer);
+            assert_int_equal(x->type.dim[2], 4);
+        }
+        output(&p, emit(p.f, &oct_op_exp, x, NULL));
+        assert_ok(p.f->ctx, oct_qmap_new(p.f->g, "ort", &p.m));
+        g = file_of(&p);
+        assert_int_equal(count(g, &oct_op_mat_mul), i == 1);
+        oct_graph_free(g);
+        finish(&p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parts_that_are_split_again_are_never_joined, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(bins_lie_side_by_side, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_only_looks_like_means_is_right_too, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

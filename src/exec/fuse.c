@@ -4,6 +4,7 @@
  * residual sum behind it, so the values between are never stored.
  */
 #include "exec/fuse.h"
+#include "op/conv_geometry.h"
 #include "op/op.h"
 #include "pass/codes.h"
 #include "pass/means.h"
@@ -81,11 +82,24 @@ static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *sc
     return v;
 }
 
+/*
+ * A convolution in groups that is not depthwise is oneDNN's. On CPUs without AVX-512 its 2.6
+ * computes it as matrix products and adds a wrong residual to all groups but the first.
+ */
+static bool is_grouped(const oct_node *conv)
+{
+    oct_conv_geometry g;
+
+    return !oct_conv_geometry_conv(conv, &conv->in[0]->type, &conv->in[1]->type, &g) &&
+           g.group > 1 && !oct_conv_is_depthwise(&g);
+}
+
 static bool take_residual(const oct_fuser *f, oct_group *g, const oct_node *u, const oct_value *v)
 {
     const oct_value *other;
     const oct_node *mul = NULL;
 
+    if (is_grouped(g->anchor)) return false;
     if (u->op != &oct_op_add || g->residual || u->in[0] == u->in[1]) return false;
     other = u->in[0] == v ? u->in[1] : u->in[0];
     if (other->data || !oct_type_equal(&other->type, &v->type)) return false;

@@ -148,7 +148,10 @@ static void residuals(void **state)
     assert_kernels_agree(f, "residual");
 }
 
-/* Groups of channels and pictures of three dims are oneDNN's: the sum is one of its own steps. */
+/*
+ * Groups of channels and volumes are oneDNN's. Its sum over groups is wrong on CPUs without AVX-512
+ * (2.6), so that sum is a step of its own; volumes take it in.
+ */
 static void residuals_of_groups_and_volumes(void **state)
 {
     static const oct_op *const acts[] = {NULL, &oct_op_relu, &oct_op_hard_sigmoid};
@@ -166,8 +169,8 @@ static void residuals_of_groups_and_volumes(void **state)
         y = conv(f, &rng, x, &(conv_case){8, 8, 3, 1, 1, 1, i % 2 ? 1 : 4});
         if (act) y = emit(f, act, y, NULL);
         output(f, emit(f, &oct_op_relu, emit(f, &oct_op_add, y, x), NULL));
-        assert_int_equal(count_steps(f, NULL, "Add"), 0);
         assert_kernels_agree(f, act ? act->name : "sum");
+        if (i % 2) assert_int_equal(count_steps(f, NULL, "Add"), 0);
     }
 }
 

@@ -54,6 +54,14 @@ OCT_API const char *oct_graph_name(const oct_graph *g);
 OCT_API int64_t oct_graph_opset(const oct_graph *g); /**< of the standard domain, in the file */
 OCT_API int64_t oct_graph_ir_version(const oct_graph *g);   /**< as in the file */
 OCT_API const char *oct_graph_producer(const oct_graph *g); /**< "pytorch 2.1", "" if unknown */
+
+/** What the file says about itself under this key (ONNX's metadata_props); NULL: nothing. */
+OCT_API const char *oct_graph_metadata(const oct_graph *g, const char *key);
+OCT_API const char *oct_graph_metadata_key(const oct_graph *g, int32_t i); /**< NULL at the end */
+
+/** Sets what is written under a key, and replaces what was there; `value` NULL removes it. */
+OCT_API oct_status oct_graph_set_metadata(oct_graph *g, const char *key, const char *value);
+
 OCT_API int32_t oct_graph_n_inputs(const oct_graph *g);
 OCT_API int32_t oct_graph_n_outputs(const oct_graph *g);
 OCT_API const oct_value *oct_graph_input(const oct_graph *g, int32_t i);

@@ -29,6 +29,63 @@ const char *oct_graph_producer(const oct_graph *g)
     return g->info.producer_name ? g->info.producer_name : "";
 }
 
+/* The first one counts where a file has a key twice. NULL: none. */
+static oct_prop *find_prop(const oct_graph *g, const char *key)
+{
+    const oct_model_info *info = &g->root->info;
+
+    for (int32_t i = 0; i < info->n_props; i++)
+        if (strcmp(info->props[i].key, key) == 0) return &info->props[i];
+    return NULL;
+}
+
+const char *oct_graph_metadata(const oct_graph *g, const char *key)
+{
+    const oct_prop *p = find_prop(g, key);
+
+    return p ? p->value : NULL;
+}
+
+const char *oct_graph_metadata_key(const oct_graph *g, int32_t i)
+{
+    const oct_model_info *info = &g->root->info;
+
+    return i >= 0 && i < info->n_props ? info->props[i].key : NULL;
+}
+
+static oct_status add_prop(oct_graph *g, const char *key, const char *value)
+{
+    oct_model_info *info = &g->root->info;
+    const size_t n = (size_t)info->n_props;
+    oct_prop *all = n < INT32_MAX ? oct_arena_array(g->arena, n + 1, sizeof(*all)) : NULL;
+    const char *copy = oct_arena_strdup(g->arena, key);
+
+    if (!all || !copy) return OCT_ERR_MEMORY;
+    if (n) memcpy(all, info->props, n * sizeof(*all));
+    all[n] = (oct_prop){copy, value};
+    info->props = all;
+    info->n_props++;
+    return OCT_OK;
+}
+
+oct_status oct_graph_set_metadata(oct_graph *g, const char *key, const char *value)
+{
+    oct_model_info *info = &g->root->info;
+    oct_prop *p = find_prop(g, key);
+    const char *copy = value ? oct_arena_strdup(g->arena, value) : NULL;
+
+    if (value && !copy) return OCT_ERR_MEMORY;
+    if (p && copy)
+        p->value = copy;
+    else if (copy)
+        return add_prop(g, key, copy);
+    for (; p && !copy; p = find_prop(g, key)) {
+        info->n_props--;
+        memmove(p, p + 1, (size_t)(info->props + info->n_props - p) * sizeof(*p));
+    }
+    return OCT_OK;
+}
+
 int32_t oct_graph_n_inputs(const oct_graph *g)
 {
     return g->n_inputs;

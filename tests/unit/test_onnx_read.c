@@ -61,6 +61,10 @@ static void names_types_and_texts_are_kept(void **state)
     assert_int_equal(got->info.n_props, 1);
     assert_string_equal(got->info.props[0].key, "classes");
     assert_string_equal(got->info.props[0].value, "cat,dog");
+    assert_string_equal(oct_graph_metadata(got, "classes"), "cat,dog");
+    assert_null(oct_graph_metadata(got, "class"));
+    assert_string_equal(oct_graph_metadata_key(got, 0), "classes");
+    assert_null(oct_graph_metadata_key(got, 1));
     assert_string_equal(got->inputs[0]->doc, "what goes in");
     assert_string_equal(oct_value_dim_name(got->inputs[0], 0), "batch");
     assert_int_equal(got->inputs[0]->type.dim[0], -1);

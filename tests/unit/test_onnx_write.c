@@ -116,6 +116,31 @@ static void texts_and_names(void **state)
     oct_str_fini(&bytes);
 }
 
+static void metadata_is_set_replaced_and_removed(void **state)
+{
+    fixture *f = *state;
+    const int64_t dims[] = {1, 3};
+    oct_value *y = emit(f, "Relu", graph_input(f, "x", OCT_DTYPE_F32, 2, dims), NULL);
+    oct_str bytes;
+    oct_graph *back;
+
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    assert_null(oct_graph_metadata(f->g, "names"));
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "names", "a"));
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "task", "detect"));
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "stride", "32"));
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "names", "b"));
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "task", NULL));
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "never", NULL));
+    back = again(f, f->g, NULL, &bytes);
+    assert_string_equal(oct_graph_metadata(back, "names"), "b");
+    assert_string_equal(oct_graph_metadata(back, "stride"), "32");
+    assert_null(oct_graph_metadata(back, "task"));
+    assert_null(oct_graph_metadata_key(back, 2));
+    oct_graph_free(back);
+    oct_str_fini(&bytes);
+}
+
 static void every_attribute_kind(void **state)
 {
     fixture *f = *state;
@@ -371,6 +396,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_built_graph),
         T(texts_and_names),
+        T(metadata_is_set_replaced_and_removed),
         T(every_attribute_kind),
         T(every_element_type),
         T(empty_and_scalar_constants),

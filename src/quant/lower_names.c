@@ -2,8 +2,9 @@
 /*
  * Names of what lowering adds. A float constant that is now made of integers keeps its name; all
  * that is new has a short one: codes q5, their scale s5 and zero point z5, and the numbers again,
- * d5; codes of a constant c6. With names made of the value's own, every fourth byte of a small
- * network's file was a name.
+ * d5; codes of a constant c6. Of a constant that several nodes quantize, the first has its name;
+ * what was folded into the others comes out as w7. With names made of the value's own, every fourth
+ * byte of a small network's file was a name.
  */
 #include "op/op.h"
 #include "quant/lower_parts.h"
@@ -43,10 +44,12 @@ static const char *original(const naming *s, const oct_value *v)
 static oct_status name_unfolding(naming *s, const oct_value *dq, int32_t number)
 {
     oct_node *mul = dq->n_users == 1 ? dq->users[0] : NULL;
+    const char *name;
 
     if (!oct_node_is(mul, &oct_op_mul) || mul->id < s->l->n_nodes) return OCT_OK;
     OCT_TRY(give_short(s, mul->in[1], 'u', number));
-    OCT_TRY(give(s, mul->out[0], original(s, mul->out[0])));
+    name = original(s, mul->out[0]);
+    OCT_TRY(name ? give(s, mul->out[0], name) : give_short(s, mul->out[0], 'w', number));
     mul->name = mul->out[0]->name;
     return OCT_OK;
 }

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Corrections: the float network computes the same, and what they are to make better is better. */
-#include "tests/unit/data_files.h"
-#include "tests/unit/exec_net.h"
+#include "tests/unit/quant_job.h"
 
 #include "quant/correct.h"
 #include "quant/lower.h"
 #include "quant/solve.h"
-
-enum { N_ITEMS = 4 };
 
 /* --- what the tests share --- */
 
@@ -48,29 +45,6 @@ static double spread(const oct_value *y)
         least = fmin(least, size_of(y, r));
     }
     return most / least;
-}
-
-/* Tensors for the input x of the graph. */
-static oct_dataset *items(files *t, const oct_value *x, float size)
-{
-    oct_dataset *d = NULL;
-    oct_rng rng;
-
-    oct_rng_init(&rng, 3);
-    put_folder(t, "items");
-    for (int i = 0; i < N_ITEMS; i++) {
-        char name[32];
-        oct_tensor *v = NULL;
-
-        (void)snprintf(name, sizeof(name), "items/%d.npy", i);
-        assert_ok(t->ctx, oct_tensor_make(t->ctx, &x->type, &v));
-        for (int64_t k = 0; k < oct_tensor_length(v); k++)
-            ((float *)v->data)[k] = (float)(oct_rng_f64(&rng) * 2 - 1) * size;
-        assert_ok(t->ctx, oct_tensor_save_npy(t->ctx, v, below(t, name)));
-        oct_tensor_unref(v);
-    }
-    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "items"), NULL, false, &d));
-    return d;
 }
 
 /* Runs `change` on the graph; its output must stay. */

@@ -386,15 +386,38 @@ static void leaves_channels_that_disagree(void **state)
 
 /* --- all of a network --- */
 
-/* The error at the output, with weights of 3 bits. */
-static double error_with(files *t, const oct_dataset *d, const char *correction)
+/* Squared error at the output with weights of 3 bits, and that of the channels' means. */
+typedef struct output_error {
+    double all, of_means;
+} output_error;
+
+static output_error compare(const oct_tensor *want, const oct_tensor *got)
+{
+    const int64_t channels = want->type.dim[1], pixels = oct_type_span(&want->type, 2, 4);
+    output_error sum = {0, 0};
+
+    for (int64_t c = 0; c < channels; c++) {
+        double mean = 0;
+
+        for (int64_t i = c * pixels; i < (c + 1) * pixels; i++) {
+            const double e = oct_tensor_get_f64(want, i) - oct_tensor_get_f64(got, i);
+
+            mean += e / (double)pixels;
+            sum.all += e * e;
+        }
+        sum.of_means += mean * mean;
+    }
+    return sum;
+}
+
+static output_error error_with(files *t, const oct_dataset *d, const char *correction)
 {
     const oct_quant_override coarse = {.pattern = ".*", .weight_bits = 3};
     oct_graph *exact = t->f->g;
     oct_quantize_options o;
     oct_quantized *q = NULL;
     oct_tensor *want = NULL, *got = NULL;
-    double sum = 0;
+    output_error e;
 
     oct_quantize_options_init(&o);
     o.overrides = &coarse;
@@ -405,17 +428,38 @@ static double error_with(files *t, const oct_dataset *d, const char *correction)
     run_graph(t->f, NULL, &want);
     assert_ok(t->ctx, oct_graph_clone(oct_quantized_graph(q), &t->f->g));
     run_graph(t->f, NULL, &got);
-    for (int64_t i = 0; i < oct_tensor_length(want); i++) {
-        const double e = oct_tensor_get_f64(want, i) - oct_tensor_get_f64(got, i);
-
-        sum += e * e;
-    }
+    e = compare(want, got);
     oct_graph_free(t->f->g);
     t->f->g = exact;
     oct_tensor_unref(want);
     oct_tensor_unref(got);
     oct_quantized_free(q);
-    return sum;
+    return e;
+}
+
+/* What rounded weights do to the mean of a channel, its bias takes back; also by default. */
+static void takes_back_the_shift_of_means(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_dataset *d;
+    double none, fast, full, usual;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 9);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 4, 32, 32});
+    y = conv(f, &rng, x, &(conv_case){4, 8, 1, 1, 1, 0, 1});
+    y = conv(f, &rng, emit(f, &oct_op_sigmoid, y, NULL), &(conv_case){8, 8, 1, 1, 1, 0, 1});
+    output(f, y);
+    d = items(t, x, 2);
+    none = error_with(t, d, "none").of_means;
+    fast = error_with(t, d, "fast").of_means;
+    full = error_with(t, d, "full").of_means;
+    usual = error_with(t, d, NULL).of_means;
+    if (!(fast < none / 20 && full < none / 20 && usual == fast))
+        fail_msg("errors of means: none %g, fast %g, full %g, usual %g", none, fast, full, usual);
+    oct_dataset_close(d);
 }
 
 static void corrects_layer_by_layer(void **state)
@@ -435,12 +479,12 @@ static void corrects_layer_by_layer(void **state)
     }
     output(f, y);
     d = items(t, x, 2);
-    none = error_with(t, d, "none");
-    fast = error_with(t, d, "fast");
-    full = error_with(t, d, "full");
-    assert_true(full < none);
+    none = error_with(t, d, "none").all;
+    fast = error_with(t, d, "fast").all;
+    full = error_with(t, d, "full").all;
+    assert_true(fast < none);
     assert_true(full < fast);
-    assert_true(full == error_with(t, d, "full"));
+    assert_true(full == error_with(t, d, "full").all);
     oct_dataset_close(d);
 }
 
@@ -547,6 +591,7 @@ int main(void)
         cmocka_unit_test(does_not_follow_outliers),
         cmocka_unit_test(counts_what_passes_the_activation),
         cmocka_unit_test(leaves_channels_that_disagree),
+        cmocka_unit_test_setup_teardown(takes_back_the_shift_of_means, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(corrects_layer_by_layer, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(survives_want_of_memory, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(checks_settings, setup_files, teardown_files),

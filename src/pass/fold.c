@@ -135,22 +135,27 @@ static bool is_small_enough(const oct_node *n, oct_tensor *const *out)
     return true;
 }
 
-static oct_status freeze_outputs(oct_node *n, oct_tensor **out)
+static bool is_read(const oct_value *v)
 {
-    const int32_t n_out = n->n_out;
+    return v && (v->n_users > 0 || v->is_output);
+}
+
+/* Outputs that somebody reads become constants; the others go with the node, and the node goes as
+ * soon as none is left that is read: nothing of it may be looked at after that. */
+static oct_status freeze_outputs(oct_node *n, oct_tensor **out, bool *done)
+{
     int32_t left = 0;
 
-    for (int32_t i = 0; i < n_out; i++)
-        left += n->out[i] != NULL;
-    /* The node goes with its last output, so nothing of it may be read after that. */
-    for (int32_t i = 0; i < n_out && left > 0; i++) {
-        oct_value *v = n->out[i];
+    for (int32_t i = 0; i < n->n_out; i++)
+        left += is_read(n->out[i]);
+    *done = left > 0;
+    for (int32_t i = 0; left > 0; i++) {
         oct_tensor *t = out[i];
 
-        if (!v) continue;
+        if (!is_read(n->out[i])) continue;
         left--;
         out[i] = NULL;
-        OCT_TRY(oct_value_freeze(v, t));
+        OCT_TRY(oct_value_freeze(n->out[i], t));
     }
     return OCT_OK;
 }
@@ -176,10 +181,7 @@ oct_status oct_fold_node(oct_node *n, oct_fold_budget *budget, bool *done)
     if (st && st != OCT_ERR_MEMORY) st = OCT_OK; /* left for the run to complain about */
     for (int32_t i = 0; i < n_out; i++)
         all = all && (out[i] || !n->out[i]);
-    if (!st && all && is_small_enough(n, out)) {
-        *done = true;
-        st = freeze_outputs(n, out);
-    }
+    if (!st && all && is_small_enough(n, out)) st = freeze_outputs(n, out, done);
     for (int32_t i = 0; i < n_out; i++)
         oct_tensor_unref(out[i]);
     oct_free(ctx, slots);

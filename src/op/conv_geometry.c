@@ -129,6 +129,20 @@ static void split_padding(oct_conv_geometry *g, int d, int64_t total, bool more_
     g->pad_end[d] = total - g->pad_begin[d];
 }
 
+/* auto_pad SAME: as many outputs as strides begin in the input, and the padding that needs. */
+static void pad_same(oct_conv_geometry *g, int d, bool more_at_end)
+{
+    const int64_t s = g->stride[d];
+
+    g->pad_begin[d] = g->pad_end[d] = -1;
+    if (g->in[d] >= 0) g->out[d] = (g->in[d] + s - 1) / s;
+    if (g->kernel[d] < 0) return;
+    if (g->in[d] >= 0)
+        split_padding(g, d, OCT_MAX((g->out[d] - 1) * s + extent(g, d) - g->in[d], 0), more_at_end);
+    else if (s == 1 || extent(g, d) == 1) /* the same for inputs of any size */
+        split_padding(g, d, extent(g, d) - 1, more_at_end);
+}
+
 /* Output sizes of windows that slide over the input. */
 static oct_status slide(const oct_node *n, auto_pad mode, bool ceil_mode, oct_conv_geometry *g)
 {
@@ -136,17 +150,12 @@ static oct_status slide(const oct_node *n, auto_pad mode, bool ceil_mode, oct_co
         const int64_t s = g->stride[d];
         int64_t room;
 
-        if (mode != PAD_NOTSET) g->pad_begin[d] = g->pad_end[d] = 0;
-        if (g->in[d] < 0 || g->kernel[d] < 0) {
-            if (g->in[d] >= 0 && mode >= PAD_SAME_UPPER) g->out[d] = (g->in[d] + s - 1) / s;
-            continue;
-        }
         if (mode >= PAD_SAME_UPPER) {
-            g->out[d] = (g->in[d] + s - 1) / s;
-            room = (g->out[d] - 1) * s + extent(g, d) - g->in[d];
-            split_padding(g, d, OCT_MAX(room, 0), mode == PAD_SAME_UPPER);
+            pad_same(g, d, mode == PAD_SAME_UPPER);
             continue;
         }
+        if (mode == PAD_VALID) g->pad_begin[d] = g->pad_end[d] = 0;
+        if (g->in[d] < 0 || g->kernel[d] < 0) continue;
         room = g->in[d] + g->pad_begin[d] + g->pad_end[d] - extent(g, d);
         if (room < 0) {
             if (g->in[d] > 0 && !ceil_mode)
@@ -179,6 +188,7 @@ static oct_status read_group(const oct_node *n, int64_t w_channels, oct_conv_geo
         return oct_node_fail(
             n, OCT_ERR_SHAPE, "input has %lld channels, weight is for %lld (%lld in each group)",
             (long long)g->c_in, (long long)(w_channels * g->group), (long long)w_channels);
+    if (w_channels >= 0) g->c_in = w_channels * g->group; /* known, even if the input's is not */
     return OCT_OK;
 }
 
@@ -221,6 +231,7 @@ static oct_status spread(const oct_node *n, auto_pad mode, int64_t out_pad, int6
         return oct_node_fail(n, OCT_ERR_SHAPE, "input is too large");
     if (want < 0 && mode >= PAD_SAME_UPPER && g->in[d] >= 0) want = g->in[d] * g->stride[d];
     if (mode == PAD_VALID) g->pad_begin[d] = g->pad_end[d] = 0;
+    if (mode >= PAD_SAME_UPPER || want >= 0) g->pad_begin[d] = g->pad_end[d] = -1; /* see below */
     g->out[d] = want;
     if (g->in[d] < 0 || g->kernel[d] < 0) return OCT_OK;
     reach = g->in[d] > 0 ? (g->in[d] - 1) * g->stride[d] + extent(g, d) + out_pad : 0;
@@ -249,6 +260,7 @@ oct_status oct_conv_geometry_transpose(const oct_node *n, const oct_type *x, con
     if (w->rank >= 0 && w->dim[0] >= 0 && g->c_in >= 0 && w->dim[0] != g->c_in)
         return oct_node_fail(n, OCT_ERR_SHAPE, "input has %lld channels, weight is for %lld",
                              (long long)g->c_in, (long long)w->dim[0]);
+    if (w->rank >= 0 && w->dim[0] >= 0) g->c_in = w->dim[0];
     if (w->rank >= 0 && w->dim[1] > MAX_EXTENT)
         return oct_node_fail(n, OCT_ERR_SHAPE, "weight has %lld filters", (long long)w->dim[1]);
     if (w->rank >= 0 && w->dim[1] >= 0) g->c_out = w->dim[1] * g->group;
@@ -335,6 +347,13 @@ bool oct_conv_geometry_to_2d(oct_conv_geometry *g)
         g->n = 2;
     }
     return true;
+}
+
+bool oct_conv_pads_are_known(const oct_conv_geometry *g)
+{
+    for (int d = 0; d < g->n; d++)
+        if (g->pad_begin[d] < 0 || g->pad_end[d] < 0) return false;
+    return g->n > 0;
 }
 
 bool oct_conv_is_pointwise(const oct_conv_geometry *g)

@@ -8,8 +8,9 @@
 #define OCT_MAX_SPATIAL (OCT_MAX_RANK - 2)
 
 /*
- * What a node of this family does, with auto_pad resolved. A number is -1 while it is not known
- * (a dim of unknown size); n is -1 while not even the rank is. When all types are static, every
+ * What a node of this family does, with auto_pad resolved. A number is -1 while it is not known:
+ * a dim of unknown size, and the pads if auto_pad says SAME and they depend on that size (see
+ * oct_conv_pads_are_known()); n is -1 while not even the rank is. When all types are static, every
  * number is known, checked and not negative; kernel, stride, dilation and group are at least 1.
  */
 typedef struct oct_conv_geometry {
@@ -59,6 +60,9 @@ static inline bool oct_conv_is_depthwise(const oct_conv_geometry *g)
 
 /* Makes a row a picture of one row. False: it is neither row nor picture, or something is empty. */
 bool oct_conv_geometry_to_2d(oct_conv_geometry *g);
+
+/* False while auto_pad leaves them open: they depend on a size that is not known. */
+bool oct_conv_pads_are_known(const oct_conv_geometry *g);
 
 /* 1x1, stride 1, no pads: a matrix product over pixels. */
 bool oct_conv_is_pointwise(const oct_conv_geometry *g);

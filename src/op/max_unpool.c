@@ -24,6 +24,10 @@ static oct_status pooled_from(const oct_node *n, const oct_type *x, oct_type *ou
         int64_t *size = &out->dim[d + 2];
 
         if (*size < 0) continue;
+        if (!oct_conv_pads_are_known(&g)) { /* an auto_pad, which this operator does not have */
+            *size = -1;
+            continue;
+        }
         if (*size > INT32_MAX) return oct_node_fail(n, OCT_ERR_SHAPE, "input is too large");
         *size = (*size - 1) * g.stride[d] + g.kernel[d] - g.pad_begin[d] - g.pad_end[d];
         if (*size < 0) return oct_node_fail(n, OCT_ERR_SHAPE, "pads are larger than the output");

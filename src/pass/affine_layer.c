@@ -206,7 +206,7 @@ bool oct_linear_layer_takes_shifts(const oct_node *n)
     if (!find_layout(n, &l) || l.is_transposed) return false;
     if (oct_node_is(n, &oct_op_gemm)) return true;
     if (oct_conv_geometry_conv(n, &n->in[0]->type, &l.w->type, &g)) return false;
-    for (int i = 0; i < g.n; i++)
+    for (int i = 0; i < g.n; i++) /* -1: not known */
         if (g.pad_begin[i] != 0 || g.pad_end[i] != 0) return false;
     return g.n > 0;
 }

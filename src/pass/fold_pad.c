@@ -83,8 +83,8 @@ static bool accepts(const oct_node *n, const padding *p, const oct_conv_geometry
 {
     bool has_pads = false;
 
+    if (!oct_conv_pads_are_known(g)) return false;
     for (int i = 0; i < g->n; i++) {
-        if (g->pad_begin[i] < 0 || g->pad_end[i] < 0) return false;
         has_pads = has_pads || g->pad_begin[i] || g->pad_end[i];
         /* A window of a pool must touch the input. */
         if (is_pool(n) && (g->pad_begin[i] + p->begin[i] >= g->kernel[i] ||

@@ -95,6 +95,7 @@ static oct_status fuse(oct_node *conv, int *n_changed)
     if (!cat || !w || w->type.dtype != OCT_DTYPE_F32 || w->type.rank != 4) return OCT_OK;
     if (!(picture = find_picture(cat, offset))) return OCT_OK;
     OCT_TRY(oct_conv_geometry_conv(conv, &parts->type, &w->type, &g));
+    if (g.n != 2 || !oct_conv_pads_are_known(&g)) return OCT_OK;
     for (int i = 0; i < 2; i++) {
         if (g.stride[i] != 1 || g.dilation[i] != 1 || g.group != 1) return OCT_OK;
         pads[i] = 2 * g.pad_begin[i];

@@ -50,11 +50,8 @@ static bool is_sum(const oct_node *n)
 static bool is_branch_conv(const oct_node *n, oct_conv_geometry *geo)
 {
     if (!oct_node_is(n, &oct_op_conv) || !oct_is_linear_layer(n)) return false;
-    if (oct_conv_geometry_conv(n, &n->in[0]->type, &n->in[1]->type, geo) || geo->n < 1)
-        return false;
-    for (int i = 0; i < geo->n; i++)
-        if (geo->pad_begin[i] < 0 || geo->pad_end[i] < 0) return false; /* not known */
-    return true;
+    return !oct_conv_geometry_conv(n, &n->in[0]->type, &n->in[1]->type, geo) &&
+           oct_conv_pads_are_known(geo) && geo->c_in > 0;
 }
 
 static oct_status add_leaf(sum *s, oct_node *conv, const oct_conv_geometry *geo, oct_value *x,

@@ -55,6 +55,7 @@ static void lane_range(void *arg, int64_t begin, int64_t end)
         if (j->p) {
             div = sum_lane(j, at, 0, j->p);
             if (j->p == 2) div = sqrt(div);
+            if (div == 0) div = 1; /* ONNX: what has no length stays zero */
         } else {
             mean = sum_lane(j, at, 0, 0) / (double)j->s.cut_len;
             div = sqrt(sum_lane(j, at, mean, 2) / (double)j->s.cut_len) + 1e-9;

@@ -114,6 +114,12 @@ static void lanes_are_normalized(void **state)
     assert_gives(n, DIMS(1, 2), (float[]){3.0f / 7, -4.0f / 7});
     assert_ok(f->ctx, oct_node_set_int(n, "p", 3));
     assert_refuses(n, OCT_ERR_UNSUPPORTED, "p is 3");
+    for (int64_t p = 1; p <= 2; p++) { /* no length: zeros, not 0 / 0 */
+        n = NODE(f, &oct_op_lp_normalization, 1,
+                 constant(f, F32, DIMS(2, 2), (double[4]){0, 0, 2}));
+        assert_ok(f->ctx, oct_node_set_int(n, "p", p));
+        assert_gives(n, DIMS(2, 2), (float[]){0, 0, 1, 0});
+    }
     n = NODE(f, &oct_op_mean_variance_normalization, 1, x);
     assert_refuses(n, OCT_ERR_SHAPE, "axis 2"); /* the default is for images */
     assert_ok(f->ctx, oct_node_set_ints(n, "axes", (int64_t[]){1}, 1));

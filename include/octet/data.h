@@ -157,6 +157,13 @@ OCT_API const oct_label *oct_dataset_labels(const oct_dataset *d, int64_t i, int
 OCT_API int32_t oct_dataset_class(const oct_dataset *d, int64_t i); /**< -1: none */
 OCT_API int64_t oct_dataset_skipped(const oct_dataset *d);          /**< entries left out */
 
+/**
+ * What was left out, why, and the first names, as in "2 files are no pictures and were left out
+ * (notes.txt, a.csv)". NULL beyond the last; valid until the next call. There may be more after a
+ * loader, an evaluation or a calibration worked through a dataset opened with skip_bad.
+ */
+OCT_API const char *oct_dataset_note(const oct_dataset *d, int32_t i);
+
 /** Item i of a dataset of tensors: the tensor for the network's input `name`. One reference. */
 OCT_API oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name,
                                       oct_tensor **out);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/data.h"
 #include "cli/json.h"
 #include "cli/measure.h"
 #include "cli/model.h"
@@ -271,9 +272,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     p.d = d;
     p.detector = detector;
     if ((st = evaluate(a, g, &prep, &p))) goto done;
-    if (p.r.skipped + oct_dataset_skipped(d))
-        cli_note(c, "left out: %lld broken pictures or labels",
-                 (long long)(p.r.skipped + oct_dataset_skipped(d)));
+    cli_data_notes(c, a->images, d);
     if (c->opt.json)
         st = print_json(&p);
     else

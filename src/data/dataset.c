@@ -40,6 +40,7 @@ oct_status oct_dataset_bad(oct_dataset *d, oct_status st, const char *where)
     if (where) oct_fail_at(d->ctx, st, where);
     if (!d->skip_bad || st == OCT_ERR_MEMORY) return st;
     oct_log(d->ctx, OCT_LOG_WARN, "left out: %s", oct_ctx_error(d->ctx));
+    oct_notes_add(d->notes, OCT_NOTE_ENTRY, oct_ctx_error(d->ctx));
     d->skipped++;
     return OCT_OK;
 }
@@ -99,12 +100,12 @@ oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *l, int64_t widt
                     l->width, l->height, (long long)width, (long long)height);
 }
 
-bool oct_label_is_empty(oct_dataset *d, const oct_label *l)
+bool oct_label_is_empty(oct_dataset *d, const oct_label *l, const char *file)
 {
-    const bool empty = !(l->width > 0 && l->height > 0);
-
-    d->skipped += empty;
-    return empty;
+    if (l->width > 0 && l->height > 0) return false;
+    oct_notes_add(d->notes, OCT_NOTE_EMPTY_BOX, file);
+    d->skipped++;
+    return true;
 }
 
 /* --- which of them --- */
@@ -175,8 +176,8 @@ oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oc
     d->ctx = ctx;
     d->kind = "nothing";
     d->skip_bad = o.skip_bad != 0;
-    st = (d->arena = oct_arena_new(ctx)) ? oct_dataset_recognise(d, o.images, o.annotations)
-                                         : OCT_ERR_MEMORY;
+    st = (d->arena = oct_arena_new(ctx)) ? oct_notes_new(ctx, &d->notes) : OCT_ERR_MEMORY;
+    if (!st) st = oct_dataset_recognise(d, o.images, o.annotations);
     if (!st && !d->n_items)
         st = oct_fail(ctx, OCT_ERR_FORMAT, "%s: there is nothing in it%s",
                       o.images ? o.images : o.annotations, d->skipped ? " that is not broken" : "");
@@ -193,6 +194,7 @@ void oct_dataset_close(oct_dataset *d)
 {
     if (!d) return;
     oct_tensors_free(d->tensors);
+    oct_notes_free(d->notes);
     oct_free(d->ctx, d->items);
     oct_free(d->ctx, d->categories);
     oct_arena_free(d->arena);
@@ -272,6 +274,11 @@ int32_t oct_dataset_class(const oct_dataset *d, int64_t i)
 int64_t oct_dataset_skipped(const oct_dataset *d)
 {
     return d->skipped;
+}
+
+const char *oct_dataset_note(const oct_dataset *d, int32_t i)
+{
+    return oct_notes_text(d->notes, i);
 }
 
 int32_t oct_dataset_is_tensors(const oct_dataset *d)

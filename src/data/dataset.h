@@ -4,6 +4,7 @@
 #define OCT_DATA_DATASET_H
 
 #include "data/image.h"
+#include "data/notes.h"
 
 /* One picture, or one set of tensors. */
 typedef struct oct_item {
@@ -33,6 +34,7 @@ struct oct_dataset {
     oct_category *categories;
     size_t n_categories, cap_categories;
     oct_tensors *tensors; /* NULL: pictures */
+    oct_notes *notes;     /* what was left out; changes while a loader works */
 };
 
 /* Appends a picture without labels and class; `path` must live as long as the arena. */
@@ -65,8 +67,8 @@ oct_status oct_label_check(oct_ctx *ctx, const oct_label *label);
 oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *label, int64_t width,
                                   int64_t height);
 
-/* Is the box a mere point or line? Counts it as left out: nothing can be found there. */
-bool oct_label_is_empty(oct_dataset *d, const oct_label *label);
+/* Is the box a mere point or line? Notes it (with its file) as left out: nothing is to be found. */
+bool oct_label_is_empty(oct_dataset *d, const oct_label *label, const char *file);
 
 /* The readers. `images` is the pictures' folder, or NULL where only the annotations are read. */
 oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);

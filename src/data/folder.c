@@ -22,7 +22,10 @@ oct_status oct_read_pictures(oct_dataset *d, const char *folder)
     for (size_t i = 0; !st && i < l.files.n; i++) {
         const char *path;
 
-        if (!oct_codec_by_name(l.files.items[i])) continue;
+        if (!oct_codec_by_name(l.files.items[i])) {
+            oct_notes_add(d->notes, OCT_NOTE_NO_PICTURE, l.files.items[i]);
+            continue;
+        }
         path = oct_dataset_join(d, folder, l.files.items[i]);
         st = path ? oct_dataset_add(d, path) : OCT_ERR_MEMORY;
     }

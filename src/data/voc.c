@@ -23,6 +23,7 @@ typedef struct reader {
     oct_dataset *d;
     oct_ctx *ctx;
     const char *images;
+    const char *xml;    /* the file at work */
     oct_map categories; /* name to its number + 1, until they are sorted */
     oct_labels labels;
 } reader;
@@ -102,7 +103,7 @@ static oct_status read_object(reader *r, const xmlNode *object, double width, do
     l.is_crowd = difficult != 0;
     OCT_TRY(oct_label_check(r->ctx, &l));
     OCT_TRY(oct_label_check_inside(r->ctx, &l, (int64_t)width, (int64_t)height));
-    if (oct_label_is_empty(r->d, &l)) return OCT_OK;
+    if (oct_label_is_empty(r->d, &l, r->xml)) return OCT_OK;
     OCT_TRY(find_category(r, name, &l.category));
     return oct_labels_add(r->ctx, &r->labels, &l);
 }
@@ -246,6 +247,7 @@ oct_status oct_read_voc(oct_dataset *d, const char *images, const char *folder)
         const char *xml = l.files.items[i], *file;
 
         if (!oct_has_extension(xml, ".xml")) continue;
+        r.xml = xml;
         file = oct_dataset_join(d, folder, xml);
         st = file ? read_file(&r, file, xml) : OCT_ERR_MEMORY;
         if (st && file) {

@@ -20,6 +20,7 @@
 typedef struct reader {
     oct_dataset *d;
     oct_ctx *ctx;
+    const char *name;  /* the picture at work */
     int32_t n_classes; /* seen */
     oct_labels labels;
 } reader;
@@ -75,7 +76,7 @@ static oct_status read_line(reader *r, const char *line, size_t len, int32_t wid
     l.area = l.width * l.height;
     OCT_TRY(oct_label_check(r->ctx, &l));
     OCT_TRY(oct_label_check_inside(r->ctx, &l, width, height));
-    if (oct_label_is_empty(r->d, &l)) return OCT_OK;
+    if (oct_label_is_empty(r->d, &l, r->name)) return OCT_OK;
     r->n_classes = OCT_MAX(r->n_classes, l.category + 1);
     return oct_labels_add(r->ctx, &r->labels, &l);
 }
@@ -118,6 +119,7 @@ static oct_status read_picture(reader *r, const char *images, const char *name, 
 
     if (!path || !labels) return OCT_ERR_MEMORY;
     r->labels.n = 0;
+    r->name = name;
     if (oct_is_file(labels)) {
         if ((st = oct_image_peek(r->ctx, path, &width, &height)))
             return oct_dataset_bad(r->d, st, NULL);
@@ -184,6 +186,8 @@ oct_status oct_read_yolo(oct_dataset *d, const char *images, const char *folder)
     for (size_t i = 0; !st && i < l.files.n; i++) {
         if (oct_codec_by_name(l.files.items[i]))
             st = read_picture(&r, images, l.files.items[i], folder);
+        else if (!oct_has_extension(l.files.items[i], ".txt")) /* labels may lie beside them */
+            oct_notes_add(d->notes, OCT_NOTE_NO_PICTURE, l.files.items[i]);
     }
     if (!st) st = name_classes(&r, folder);
     oct_free(d->ctx, r.labels.items);

@@ -64,6 +64,8 @@ static oct_status feed_picture(worker *w, int32_t i, const oct_loaded *l, oct_ev
         memcpy((char *)w->input + (size_t)i * j->item_size, l->data, j->item_size);
     else if (!j->d->skip_bad)
         return oct_fail(w->ctx, l->status, "%s", l->error);
+    else
+        oct_notes_add(j->d->notes, OCT_NOTE_BROKEN, l->error);
     return OCT_OK;
 }
 

@@ -243,7 +243,8 @@ static void eval_says_what_is_wrong(void **state)
     must_contain(p->last.err, "b.png");
     assert_false(exists(p, "out.json"));
     assert_int_equal(octet(p, EVAL " --skip-bad"), 0);
-    must_contain(p->last.err, "left out: 1 broken");
+    must_contain(p->last.err, "img: 1 picture is broken and was left out (");
+    must_contain(p->last.err, "b.png: ");
     must_contain(p->last.out, "1 images in ");
 }
 

@@ -30,11 +30,16 @@ static oct_status parse(oct_ctx *ctx, const uint8_t *data, size_t size, bool ski
     oct_status st;
 
     if (!d.arena) return OCT_ERR_MEMORY;
+    if ((st = oct_notes_new(ctx, &d.notes))) {
+        oct_arena_free(d.arena);
+        return st;
+    }
     st = oct_parse_coco(&d, "images", (oct_bytes){data, size});
     if (!st) check(&d);
     if (!skip_bad && d.skipped) abort();
     oct_free(ctx, d.items);
     oct_free(ctx, d.categories);
+    oct_notes_free(d.notes);
     oct_arena_free(d.arena);
     return st;
 }

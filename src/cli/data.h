@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets of a command. */
+#ifndef CLI_DATA_H
+#define CLI_DATA_H
+
+#include "cli/cli.h"
+
+/* Says what was left out, a line each: "calib: 2 files are no pictures and were left out (...)". */
+void cli_data_notes(const cli *c, const char *name, const oct_dataset *d);
+
+#endif

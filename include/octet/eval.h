@@ -49,8 +49,35 @@ OCT_API oct_status oct_box_eval_finish(oct_box_eval *e, int32_t all, oct_box_met
 OCT_API void oct_box_eval_category(const oct_box_eval *e, int32_t category, double *ap,
                                    double *ap50);
 
-/** After finish: precision at 101 recall points for one category at IoU 0.5; borrowed, or NULL. */
+/**
+ * After finish: precision at 101 recall points for one category at IoU 0.5; borrowed, or NULL.
+ * Category -1: the mean of all that have boxes.
+ */
 OCT_API const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category);
+
+/** The same as the mean over IoU 0.50, 0.55 .. 0.95: the mean of its points is AP. */
+OCT_API const double *oct_box_eval_mean_curve(const oct_box_eval *e, int32_t category);
+
+/** After finish: boxes of one category that count. */
+OCT_API int64_t oct_box_eval_labels(const oct_box_eval *e, int32_t category);
+
+/** How much AP depends on which pictures happened to be scored: halves of 95 % intervals. */
+typedef struct oct_box_noise {
+    size_t struct_size; /**< set by the caller: sizeof(oct_box_noise) */
+    int64_t images;     /**< that took part */
+    int32_t resamples;
+    double ap;         /**< AP +- this; < 0: not known (one picture, no labels) */
+    double other_ap;   /**< the same of the other network; < 0: none */
+    double difference; /**< of the other's AP and AP on the same pictures, which is smaller */
+} oct_box_noise;
+
+/**
+ * The bootstrap: pictures are drawn with replacement `resamples` times (0: 200), and AP is taken of
+ * each draw. `other` (NULL: none) saw the same dataset; both get the same draws, so that the
+ * difference is paired. The same seed gives the same numbers. `all` as for oct_box_eval_finish().
+ */
+OCT_API oct_status oct_box_eval_noise(const oct_box_eval *e, const oct_box_eval *other, int32_t all,
+                                      int32_t resamples, uint64_t seed, oct_box_noise *out);
 
 /**
  * Reads a COCO results file and scores it against the dataset (one opened with COCO labels). An

@@ -113,6 +113,7 @@ typedef struct report {
     const oct_detector *detector;
     oct_eval_result r;
     oct_box_eval *eval; /* NULL: a classifier */
+    oct_box_noise noise;
 } report;
 
 static oct_status print_json(const report *p)
@@ -122,6 +123,8 @@ static oct_status print_json(const report *p)
 
     if (p->eval) {
         cli_score_json(j, &p->r.box, p->eval, p->d, false);
+        cli_score_noise_json(j, &p->noise);
+        cli_score_curves_json(j, p->eval);
     } else {
         cli_json_num(j, "top1", p->r.top1);
         cli_json_num(j, "top5", p->r.top5);
@@ -167,6 +170,7 @@ static void print_text(const report *p)
 
     if (p->eval) {
         cli_score_print(stdout, &r->box);
+        cli_score_print_noise(stdout, &r->box, &p->noise);
         cli_score_print_classes(stdout, p->eval, p->d, WORST);
     } else {
         (void)printf("top-1 %.4f   top-5 %.4f\n", r->top1, r->top5);
@@ -236,6 +240,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     p->r.struct_size = sizeof(p->r);
     st = oct_eval_run(g, p->d, &o, &p->r, &p->eval);
     cli_progress_end(c);
+    if (!st && p->eval) st = cli_score_noise(p->eval, NULL, &p->noise);
     return st;
 }
 
@@ -299,7 +304,9 @@ const cli_command cmd_eval = {
         "by number. Times are sums over the threads that did the work: decoding and scoring run "
         "beside the network.\n\n"
         "With --json: ap, ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, "
-        "ar_medium, ar_large, voc_map50, per_class for detectors, top1 and "
+        "ar_medium, ar_large, voc_map50, per_class, ap_noise (AP +- this on other pictures of the "
+        "kind, 19 times of 20), resamples, precision50 and precision (mean of the classes at 101 "
+        "points of recall, at IoU 0.5 and over all IoUs) for detectors, top1 and "
         "top5 for classifiers; images, seconds, peak_rss_mb, family. null: nothing to measure.",
     .files = file_args,
     .opts = opts,

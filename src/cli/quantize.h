@@ -24,6 +24,8 @@ typedef struct cli_quantize_report {
     bool has_accuracy, is_classifier;
     oct_eval_result before, after; /* if has_accuracy */
     char *report;                  /* path of the page; NULL: none was asked for */
+    oct_box_eval *boxes[2];        /* before, after; NULL: a classifier */
+    oct_box_noise noise;           /* if has_accuracy and not a classifier */
 } cli_quantize_report;
 
 void cli_quantize_print(const cli_quantize_report *r);

@@ -113,6 +113,7 @@ static void print_float(const cli_quantize_report *r, const oct_quantize_summary
 static void print_accuracy(const cli_quantize_report *r)
 {
     const oct_box_metrics *a = &r->before.box, *b = &r->after.box;
+    const oct_box_noise *n = &r->noise;
 
     if (r->is_classifier)
         put_line("accuracy",
@@ -124,6 +125,14 @@ static void print_accuracy(const cli_quantize_report *r)
         put_line("accuracy",
                  cli_format("AP %.4f -> %.4f (%+.4f), AP50 %.4f -> %.4f, %lld pictures", a->ap,
                             b->ap, b->ap - a->ap, a->ap50, b->ap50, (long long)r->after.images));
+    if (!r->is_classifier && n->difference >= 0 && a->ap >= 0)
+        put_line("", cli_format("the change is +- %.4f%s; AP itself +- %.4f on other pictures of "
+                                "this kind",
+                                n->difference,
+                                fabs(b->ap - a->ap) <= n->difference
+                                    ? ": within the noise of so many pictures"
+                                    : "",
+                                n->ap));
 }
 
 static void print_worst(const oct_quantize_layer *worst, int n)
@@ -254,6 +263,9 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     cli_json_round(j, "peak_rss_mb", r->peak_rss_mb, 2);
     score_json(j, "ap_before", r, !r->is_classifier, r->before.box.ap);
     score_json(j, "ap_after", r, !r->is_classifier, r->after.box.ap);
+    score_json(j, "ap_before_noise", r, !r->is_classifier, r->noise.ap);
+    score_json(j, "ap_after_noise", r, !r->is_classifier, r->noise.other_ap);
+    score_json(j, "ap_change_noise", r, !r->is_classifier, r->noise.difference);
     score_json(j, "top1_before", r, r->is_classifier, r->before.top1);
     score_json(j, "top1_after", r, r->is_classifier, r->after.top1);
     cli_json_int(j, "seed", (int64_t)r->seed);

@@ -6,7 +6,8 @@
 
 #include "cli/table.h"
 
-#define N_RECALLS 101 /* of oct_box_eval_curve() */
+#define N_RECALLS  101 /* of oct_box_eval_curve() */
+#define NOISE_SEED 1   /* the same detections show the same noise */
 
 typedef struct metric {
     const char *key, *name, *iou, *area, *found;
@@ -144,4 +145,43 @@ void cli_score_json(cli_json *j, const oct_box_metrics *m, const oct_box_eval *e
         cli_json_add(classes, NULL, c);
     }
     cli_json_add(j, "per_class", classes);
+}
+
+/* --- noise and curves --- */
+
+oct_status cli_score_noise(const oct_box_eval *e, const oct_box_eval *other, oct_box_noise *out)
+{
+    out->struct_size = sizeof(*out);
+    return oct_box_eval_noise(e, other, 0, 0, NOISE_SEED, out);
+}
+
+void cli_score_print_noise(FILE *out, const oct_box_metrics *m, const oct_box_noise *n)
+{
+    if (m->ap < 0 || n->ap < 0) return;
+    (void)fprintf(
+        out,
+        "\nAP %.4f +- %.4f on %lld pictures: other pictures of this kind would give an AP "
+        "in that range 19 times of 20\n",
+        m->ap, n->ap, (long long)n->images);
+}
+
+void cli_score_noise_json(cli_json *j, const oct_box_noise *n)
+{
+    number(j, "ap_noise", n->ap);
+    cli_json_int(j, "resamples", n->resamples);
+}
+
+static void curve_json(cli_json *j, const char *key, const double *curve)
+{
+    cli_json *points = cli_json_array();
+
+    for (int r = 0; curve && r < N_RECALLS; r++)
+        cli_json_num(points, NULL, curve[r]);
+    cli_json_add(j, key, points);
+}
+
+void cli_score_curves_json(cli_json *j, const oct_box_eval *e)
+{
+    curve_json(j, "precision50", oct_box_eval_curve(e, -1));
+    curve_json(j, "precision", oct_box_eval_mean_curve(e, -1));
 }

@@ -16,4 +16,17 @@ void cli_score_print_classes(FILE *out, const oct_box_eval *e, const oct_dataset
 void cli_score_json(cli_json *j, const oct_box_metrics *m, const oct_box_eval *e,
                     const oct_dataset *d, bool curves);
 
+/*
+ * How much AP depends on the pictures, by the bootstrap; `other` may be NULL. Fields are < 0 where
+ * nothing is known.
+ */
+oct_status cli_score_noise(const oct_box_eval *e, const oct_box_eval *other, oct_box_noise *out);
+
+/* "AP 0.4205 +- 0.0120 ..." */
+void cli_score_print_noise(FILE *out, const oct_box_metrics *m, const oct_box_noise *n);
+
+/* ap_noise (null: not known) and resamples; precision50 and precision, the means of the classes. */
+void cli_score_noise_json(cli_json *j, const oct_box_noise *n);
+void cli_score_curves_json(cli_json *j, const oct_box_eval *e);
+
 #endif

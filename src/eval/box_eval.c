@@ -77,6 +77,8 @@ void oct_box_eval_free(oct_box_eval *e)
     oct_free(e->ctx, e->ap);
     oct_free(e->ctx, e->ap50);
     oct_free(e->ctx, e->curves);
+    oct_free(e->ctx, e->means);
+    oct_free(e->ctx, e->n_labels);
     oct_free(e->ctx, e);
 }
 
@@ -176,8 +178,29 @@ void oct_box_eval_category(const oct_box_eval *e, int32_t category, double *ap, 
     *ap50 = known ? e->ap50[category] : -1;
 }
 
+/* Of a category, or of all of them if it is -1; NULL if there is none. */
+static const double *curve_of(const oct_box_eval *e, const double *curves, int32_t category)
+{
+    bool any = false;
+
+    if (!e->ap || category < -1 || category >= e->n_categories) return NULL;
+    for (int32_t i = 0; i < e->n_categories; i++)
+        any |= (category < 0 || category == i) && e->ap50[i] >= 0;
+    if (!any) return NULL;
+    return curves + (size_t)(category < 0 ? e->n_categories : category) * OCT_BOX_RECALLS;
+}
+
 const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category)
 {
-    if (!e->ap || category < 0 || category >= e->n_categories || e->ap50[category] < 0) return NULL;
-    return e->curves + (size_t)category * OCT_BOX_RECALLS;
+    return curve_of(e, e->curves, category);
+}
+
+const double *oct_box_eval_mean_curve(const oct_box_eval *e, int32_t category)
+{
+    return curve_of(e, e->means, category);
+}
+
+int64_t oct_box_eval_labels(const oct_box_eval *e, int32_t category)
+{
+    return e->ap && category >= 0 && category < e->n_categories ? e->n_labels[category] : 0;
 }

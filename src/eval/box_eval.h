@@ -79,7 +79,9 @@ struct oct_box_eval {
 
     /* Results of finishing; NULL before. */
     double *ap, *ap50; /* of each category */
-    double *curves;    /* OCT_BOX_RECALLS of each category */
+    double *curves;    /* OCT_BOX_RECALLS of each category and of their mean, at IoU 0.5 .. */
+    double *means;     /* .. and as the mean over the thresholds */
+    int64_t *n_labels; /* of each category */
 };
 
 /* As numpy's linspace makes them: the same doubles. */
@@ -97,5 +99,14 @@ oct_status oct_box_eval_see_results(oct_box_eval *e, const void *data, size_t si
 
 /* Matches the detections of picture i and adds their records. Nothing is changed on failure. */
 oct_status oct_box_match(oct_box_eval *e, int64_t i, const oct_box_found *found, size_t n);
+
+/* An accumulator whose pictures can be counted several times, or not at all. */
+typedef struct oct_box_weighing oct_box_weighing;
+
+oct_status oct_box_weighing_new(const oct_box_eval *e, oct_box_weighing **out);
+void oct_box_weighing_free(oct_box_weighing *w); /* accepts NULL */
+
+/* AP if picture i of the dataset were there weights[i] times; -1: no labels. */
+double oct_box_weighing_ap(oct_box_weighing *w, const uint32_t *weights);
 
 #endif

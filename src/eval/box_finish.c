@@ -276,6 +276,33 @@ static double sum_recall(summary *s, int max_found)
     return mean(s->recall, T * n_col);
 }
 
+/* One curve of the thresholds' curves. */
+static void keep_mean(const double *column, double *out)
+{
+    for (int r = 0; r < R; r++) {
+        out[r] = 0;
+        for (int t = 0; t < T; t++)
+            out[r] += column[t * R + r] / T;
+    }
+}
+
+/* The mean curve of the categories with labels, behind theirs. */
+static void keep_means(const oct_box_eval *e, double *curves)
+{
+    double *out = curves + (size_t)e->n_categories * R;
+    double n = 0;
+
+    memset(out, 0, R * sizeof(*out));
+    for (int32_t c = 0; c < e->n_categories; c++) {
+        if (e->ap[c] < 0) continue;
+        n++;
+        for (int r = 0; r < R; r++)
+            out[r] += curves[(size_t)c * R + (size_t)r];
+    }
+    for (int r = 0; r < R && n > 0; r++)
+        out[r] /= n;
+}
+
 /* From the precision of all areas to the figures of each category. */
 static void keep_categories(summary *s)
 {
@@ -288,14 +315,19 @@ static void keep_categories(summary *s)
         const int64_t category = e->category_ids[k].index;
 
         e->ap[category] = e->ap50[category] = -1;
+        e->n_labels[category] = 0;
         if (s->tallies[k].in_area[0] == 0) continue;
         for (size_t i = 0; i < N_CURVE; i++)
             column[i] = s->precision[i * n_col + col];
         col++;
         e->ap[category] = mean(column, N_CURVE);
         e->ap50[category] = mean(column + AT_50 * R, R);
+        e->n_labels[category] = s->tallies[k].in_area[0];
         memcpy(e->curves + (size_t)category * R, column + AT_50 * R, R * sizeof(*column));
+        keep_mean(column, e->means + (size_t)category * R);
     }
+    keep_means(e, e->curves);
+    keep_means(e, e->means);
 }
 
 /* Mean over the categories of the area under the envelope; each label is one step of recall. */
@@ -324,23 +356,18 @@ static double sum_voc(summary *s)
     return n ? sum / (double)n : -1;
 }
 
+/* What there is of them goes with the accumulator. */
 static oct_status alloc_results(oct_box_eval *e)
 {
     const size_t n = (size_t)e->n_categories;
-    double *ap = oct_calloc(e->ctx, n, sizeof(*ap));
-    double *ap50 = oct_calloc(e->ctx, n, sizeof(*ap50));
-    double *curves = oct_calloc(e->ctx, n, R * sizeof(*curves));
 
-    if (!ap || !ap50 || !curves) {
-        oct_free(e->ctx, ap);
-        oct_free(e->ctx, ap50);
-        oct_free(e->ctx, curves);
-        return OCT_ERR_MEMORY;
-    }
-    e->ap = ap;
-    e->ap50 = ap50;
-    e->curves = curves;
-    return OCT_OK;
+    if (!e->n_labels) e->n_labels = oct_calloc(e->ctx, n, sizeof(*e->n_labels));
+    if (!e->curves) e->curves = oct_calloc(e->ctx, n + 1, R * sizeof(*e->curves));
+    if (!e->means) e->means = oct_calloc(e->ctx, n + 1, R * sizeof(*e->means));
+    if (!e->ap50) e->ap50 = oct_calloc(e->ctx, n, sizeof(*e->ap50));
+    if (!e->n_labels || !e->curves || !e->means || !e->ap50) return OCT_ERR_MEMORY;
+    e->ap = oct_calloc(e->ctx, n, sizeof(*e->ap)); /* the last: there are results if it is there */
+    return e->ap ? OCT_OK : OCT_ERR_MEMORY;
 }
 
 static oct_status summary_init(summary *s, oct_box_eval *e, bool all)

@@ -178,6 +178,10 @@ static void eval_prints_the_agreed_keys(void **state)
     assert_true(json_object_get(j, "ap_medium") && json_object_get(j, "ap_large"));
     assert_true(json_object_get(j, "ar_medium") && json_object_get(j, "ar_large"));
     assert_true(json_object_get(j, "per_class") != NULL);
+    assert_true(number(j, "ap_noise") == 0); /* right on both pictures, so on any draw of them */
+    assert_true(number(j, "resamples") == 200);
+    assert_int_equal(json_array_size(json_object_get(j, "precision50")), 101);
+    assert_true(json_real_value(json_array_get(json_object_get(j, "precision"), 100)) > 0.999);
     assert_true(number(j, "images") == 2);
     assert_string_equal(json_string_value(json_object_get(j, "family")), "yolov8");
     json_decref(j);
@@ -198,6 +202,7 @@ static void eval_prints_tables(void **state)
 
     assert_int_equal(octet(p, EVAL), 0);
     must_contain(p->last.out, "AP50");
+    must_contain(p->last.out, "AP 1.0000 +- 0.0000 on 2 pictures");
     must_contain(p->last.out, "post-process");
     must_contain(p->last.out, "2 images in ");
     must_contain(p->last.err, "family yolov8: ");

@@ -142,7 +142,14 @@ static void precision_is_the_best_from_there_on(void **state)
     assert_near(ap50, -1);
     assert_null(oct_box_eval_curve(e, 1));
     assert_null(oct_box_eval_curve(e, 2));
-    assert_null(oct_box_eval_curve(e, -1));
+    assert_null(oct_box_eval_curve(e, -2));
+    for (int r = 0; r < 101; r++) { /* the mean of the one that has labels */
+        assert_near(oct_box_eval_curve(e, -1)[r], curve[r]);
+        assert_near(oct_box_eval_mean_curve(e, -1)[r], curve[r]);
+    }
+    assert_int_equal(oct_box_eval_labels(e, 0), 2);
+    assert_int_equal(oct_box_eval_labels(e, 1), 0);
+    assert_int_equal(oct_box_eval_labels(e, -1), 0);
     oct_box_eval_free(e);
     oct_dataset_close(d);
 }

@@ -158,6 +158,7 @@ static oct_status work(oct_ctx *ctx)
 {
     const made *m = shared_case;
     oct_box_eval *a = NULL, *b = NULL;
+    oct_box_noise noise = {.struct_size = sizeof(noise)};
     oct_box_metrics out;
     oct_status st;
 
@@ -166,7 +167,8 @@ static oct_status work(oct_ctx *ctx)
     for (int64_t i = 0; i < 4; i++)
         if ((st = oct_box_eval_see(i % 2 ? a : b, i, m->found[i], m->n[i]))) goto done;
     if ((st = oct_box_eval_merge(a, b))) goto done;
-    st = oct_box_eval_finish(a, 1, &out);
+    if ((st = oct_box_eval_finish(a, 1, &out))) goto done;
+    st = oct_box_eval_noise(a, b, 1, 2, 1, &noise);
 done:
     oct_box_eval_free(a);
     oct_box_eval_free(b);

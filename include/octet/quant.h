@@ -66,6 +66,8 @@ typedef struct oct_quantize_options {
     const oct_preprocess *preprocess; /**< NULL: the family's */
     const char *family;               /**< NULL: auto */
     uint64_t seed;                    /**< for what is random (nothing is so far); reported */
+    const char *source;   /**< path of the float file: its name and SHA-256 go into the result */
+    const char *settings; /**< goes into the result: how it was made, see oct_recipe_line() */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -119,6 +121,25 @@ OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *pa
 
 /** A float network and a qmap file: the graph to simulate or run. One to free. */
 OCT_API oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out);
+
+/** What is quantized in a network, and what octet wrote into it; NULL: it says nothing of that. */
+typedef struct oct_quant_info {
+    size_t struct_size; /**< set by the caller */
+    int32_t quantizers; /**< nodes that make, read or compute with integer codes; 0: all float */
+    int32_t layers_total, layers_quantized; /**< with constant weights; of them integer ones */
+    int32_t layers_half;                    /**< of them those with float16 weights */
+    const char *version;                    /**< of the octet that made it */
+    const char *target;
+    const char *settings;          /**< a recipe in one line */
+    const char *source;            /**< name of the float file, without folders */
+    const char *source_sha256;     /**< as sha256sum prints it */
+    const char *original_producer; /**< who had made that file */
+} oct_quant_info;
+
+OCT_API void oct_graph_quant_info(const oct_graph *g, oct_quant_info *out);
+
+/** In one line: "INT8 by octet 0.1.0 for target ort: 63 of 64 layers quantized, from net.onnx". */
+OCT_API const char *oct_graph_quant_text(const oct_graph *g, char *text, size_t size);
 
 /**
  * Says what is wrong with the integers of a network that is quantized already (by whomever), one

@@ -37,6 +37,12 @@ OCT_API oct_status oct_recipe_set(oct_recipe *r, const char *field, const char *
 /** The recipe as YAML: only what is set. Reading it gives the same recipe. Owned by the recipe. */
 OCT_API oct_status oct_recipe_text(oct_recipe *r, const char **text);
 
+/**
+ * What decides the numbers of the result, as a recipe of one line without names of files and
+ * folders: "{target: ort, ranges: {activations: kl}}". Owned by the recipe.
+ */
+OCT_API oct_status oct_recipe_line(oct_recipe *r, const char **text);
+
 /** What was understood of a foreign file, and what was left out and why; NULL beyond the end. */
 OCT_API const char *oct_recipe_note(const oct_recipe *r, int32_t i);
 

@@ -190,7 +190,7 @@ static void print_faults(const faults *f)
 static void print_text(const char *path, const oct_graph *g, const cli_regex *re, const faults *f)
 {
     const char *producer = oct_graph_producer(g);
-    char size[CLI_UNIT_SIZE], weights[CLI_UNIT_SIZE], head[1024];
+    char size[CLI_UNIT_SIZE], weights[CLI_UNIT_SIZE], head[1024], what[512];
     cli_totals total;
 
     cli_totals_init(&total, g);
@@ -198,7 +198,10 @@ static void print_text(const char *path, const oct_graph *g, const cli_regex *re
                    path, oct_graph_name(g), *producer ? producer : "an unknown tool",
                    (long long)oct_graph_opset(g), (long long)oct_graph_ir_version(g));
     cli_text_clean(head);
-    (void)printf("%s\nfile %s, weights %s\n\n", head, cli_bytes((double)cli_file_size(path), size),
+    (void)oct_graph_quant_text(g, what, sizeof(what));
+    cli_text_clean(what);
+    (void)printf("%s\n%s\nfile %s, weights %s\n\n", head, what,
+                 cli_bytes((double)cli_file_size(path), size),
                  cli_bytes((double)total.weight_bytes, weights));
     print_values("input", g, oct_graph_n_inputs(g), oct_graph_input);
     print_values("output", g, oct_graph_n_outputs(g), oct_graph_output);
@@ -260,6 +263,27 @@ static cli_json *operators_json(const cli_totals *total)
     return list;
 }
 
+/* What of it is quantized, and what octet wrote into the file (null: nothing). */
+static cli_json *quantization_json(const oct_graph *g)
+{
+    oct_quant_info q = {.struct_size = sizeof(q)};
+    cli_json *j = cli_json_object();
+    char text[512];
+
+    oct_graph_quant_info(g, &q);
+    cli_json_str(j, "text", oct_graph_quant_text(g, text, sizeof(text)));
+    cli_json_int(j, "quantizing_nodes", q.quantizers);
+    cli_json_int(j, "layers_total", q.layers_total);
+    cli_json_int(j, "layers_quantized", q.layers_quantized);
+    cli_json_str(j, "octet_version", q.version);
+    cli_json_str(j, "target", q.target);
+    cli_json_str(j, "settings", q.settings);
+    cli_json_str(j, "source", q.source);
+    cli_json_str(j, "source_sha256", q.source_sha256);
+    cli_json_str(j, "original_producer", q.original_producer);
+    return j;
+}
+
 static oct_status print_json(cli *c, const char *path, const oct_graph *g, const cli_regex *re,
                              const faults *f)
 {
@@ -272,6 +296,7 @@ static oct_status print_json(cli *c, const char *path, const oct_graph *g, const
     cli_json_int(j, "file_bytes", cli_file_size(path));
     cli_json_str(j, "graph", oct_graph_name(g));
     cli_json_str(j, "producer", oct_graph_producer(g));
+    cli_json_add(j, "quantization", quantization_json(g));
     cli_json_int(j, "opset", oct_graph_opset(g));
     cli_json_int(j, "ir_version", oct_graph_ir_version(g));
     cli_json_add(j, "inputs", values_json(g, oct_graph_n_inputs(g), oct_graph_input));

@@ -296,6 +296,8 @@ static oct_status open_all(job *j)
 
     oct_quantize_options_init(&j->options);
     oct_recipe_get_quantize(j->recipe, &j->options);
+    if ((st = oct_recipe_line(j->recipe, &j->options.settings))) return st;
+    j->options.source = j->settings.model;
     if ((st = load_model(j))) return st;
     if ((st = open_data(j))) return st;
     return read_preprocess(j);

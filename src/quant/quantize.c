@@ -14,6 +14,7 @@
 #include "quant/decide.h"
 #include "quant/lower.h"
 #include "quant/noise.h"
+#include "quant/origin.h"
 #include "quant/place.h"
 #include "quant/ppq.h"
 #include "quant/solve.h"
@@ -230,6 +231,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     oct_feed_free(f);
     if (!st) st = rehome(q);
     if (!st) st = oct_lower(q->m, &lower, &q->qdq);
+    if (!st) st = oct_origin_write(q->qdq, &q->o);
     q->summary.tail = q->m ? q->m->tail_text : NULL;
     q->summary.best_for = q->target->best_for;
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;

@@ -241,3 +241,56 @@ oct_status oct_recipe_text(oct_recipe *r, const char **text)
     oct_str_fini(&b);
     return st;
 }
+
+/* Where things are and how fast they are made says nothing about the result. */
+static bool decides_numbers(int field)
+{
+    switch (field) {
+    case OCT_RECIPE_MODEL:
+    case OCT_RECIPE_OUTPUT:
+    case OCT_RECIPE_IMAGES:
+    case OCT_RECIPE_DATA:
+    case OCT_RECIPE_ANNOTATIONS:
+    case OCT_RECIPE_EVAL:
+    case OCT_RECIPE_EVAL_IMAGES:
+    case OCT_RECIPE_SAVE_QMAP:
+    case OCT_RECIPE_QUANT_CFG:
+    case OCT_RECIPE_THREADS:
+    case OCT_RECIPE_FAST_BIAS:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* "data.limit" as limit in the map data, which stays open for others of its kind. */
+static void put_inline(oct_str *b, const oct_recipe *r, int i, const char **open)
+{
+    const oct_field *f = &oct_recipe_fields[i];
+    const char *dot = strchr(f->path, '.');
+    const size_t len = dot ? (size_t)(dot - f->path) : 0;
+    const bool is_inside = *open && len && !strncmp(*open, f->path, len + 1);
+
+    if (*open && !is_inside) oct_str_puts(b, "}");
+    if (b->len > 1) oct_str_puts(b, ", ");
+    if (len && !is_inside) oct_str_printf(b, "%.*s: {", (int)len, f->path);
+    oct_str_printf(b, "%s: ", dot ? dot + 1 : f->path);
+    put_value(b, f, &r->values);
+    *open = len ? f->path : NULL;
+}
+
+oct_status oct_recipe_line(oct_recipe *r, const char **text)
+{
+    const char *open = NULL;
+    oct_status st = OCT_OK;
+    oct_str b;
+
+    oct_str_init(&b, r->ctx);
+    oct_str_puts(&b, "{");
+    for (int i = 0; i < OCT_RECIPE_N_FIELDS; i++)
+        if (r->origin[i] && decides_numbers(i)) put_inline(&b, r, i, &open);
+    oct_str_puts(&b, open ? "}}" : "}");
+    if (b.failed || !(*text = oct_arena_strdup(r->arena, b.s))) st = OCT_ERR_MEMORY;
+    oct_str_fini(&b);
+    return st;
+}

@@ -193,6 +193,67 @@ static void same_inputs_same_bytes(void **state)
     assert_same_file(p, "out.quant_cfg.json", "again.quant_cfg.json");
 }
 
+/* The file says who made it, how and of what; not when, and not where. */
+static void the_file_says_who_made_it(void **state)
+{
+    place *p = *state;
+    char path[4096], *data;
+    size_t size = 0;
+    json_t *j, *q;
+
+    assert_int_equal(octet(p, QUANTIZE "--ranges kl --subset-size 3 --quiet"), 0);
+    assert_int_equal(octet(p, "inspect out.onnx --json"), 0);
+    j = printed_json(p);
+    q = json_object_get(j, "quantization");
+    assert_string_equal(json_string_value(json_object_get(j, "producer")), "octet");
+    assert_string_equal(json_string_value(json_object_get(q, "octet_version")), oct_version());
+    assert_string_equal(json_string_value(json_object_get(q, "target")), "octet");
+    assert_string_equal(json_string_value(json_object_get(q, "source")), "net.onnx");
+    assert_int_equal(strlen(json_string_value(json_object_get(q, "source_sha256"))), 64);
+    assert_string_equal(json_string_value(json_object_get(q, "settings")),
+                        "{data: {subset_size: 3}, ranges: {activations: kl}}");
+    assert_int_equal(json_integer_value(json_object_get(q, "layers_total")), 3);
+    json_decref(j);
+    assert_int_equal(octet(p, "inspect out.onnx"), 0);
+    must_contain(p->last.out, "INT8 by octet ");
+    must_contain(p->last.out, " layers quantized, from net.onnx\n");
+    assert_int_equal(octet(p, "inspect net.onnx"), 0);
+    must_contain(p->last.out, "float: 3 layers with weights");
+
+    (void)snprintf(path, sizeof(path), "%s/sub", p->dir); /* the same from another folder */
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(octet(p, "quantize $PWD/net.onnx -o $PWD/sub/out.onnx --images $PWD/img "
+                              "--ranges kl --subset-size 3 --quiet"),
+                     0);
+    assert_same_file(p, "out.onnx", "sub/out.onnx");
+    data = contents(p, "out.onnx", &size);
+    for (size_t i = 0; i + strlen(p->dir) <= size; i++)
+        assert_int_not_equal(memcmp(data + i, p->dir, strlen(p->dir)), 0);
+    free(data);
+}
+
+/* What a file says of its settings, as a recipe, makes the same file. */
+static void settings_of_a_file_are_a_recipe(void **state)
+{
+    place *p = *state;
+    const char *text;
+    json_t *j;
+
+    assert_int_equal(octet(p, QUANTIZE "--ignore-pattern '/head/.*' --override \"{name: "
+                                       "/body/a/Conv, weight_bits: 4}\" --equalize --quiet"),
+                     0);
+    assert_int_equal(octet(p, "inspect out.onnx --json"), 0);
+    j = printed_json(p);
+    text = json_string_value(json_object_get(json_object_get(j, "quantization"), "settings"));
+    assert_non_null(text);
+    write_file(p, "line.yaml", text, strlen(text));
+    json_decref(j);
+    assert_int_equal(octet(p, "quantize net.onnx -o again.onnx --images img --recipe line.yaml "
+                              "--quiet"),
+                     0);
+    assert_same_file(p, "out.onnx", "again.onnx");
+}
+
 static void chooses_files_to_write(void **state)
 {
     place *p = *state;
@@ -452,6 +513,8 @@ int main(int argc, char **argv)
         TEST(prints_json),
         TEST(a_report_is_written_with_the_network),
         TEST(same_inputs_same_bytes),
+        TEST(the_file_says_who_made_it),
+        TEST(settings_of_a_file_are_a_recipe),
         TEST(chooses_files_to_write),
         TEST(takes_tensors),
         TEST(recipe_equals_command_line),

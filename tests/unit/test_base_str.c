@@ -2,6 +2,7 @@
 /* Growing strings. */
 #include "tests/alloc.h"
 
+#include "base/sha256.h"
 #include "base/str.h"
 
 static void appends(void **state)
@@ -67,11 +68,31 @@ static void str_survives_every_failure(void **state)
     fail_each_allocation(use_str);
 }
 
+/* Digests that sha256sum prints. */
+static void digests(void **state)
+{
+    char text[OCT_SHA256_TEXT], many[1000];
+
+    (void)state;
+    memset(many, 'a', sizeof(many));
+    assert_string_equal(oct_sha256("", 0, text),
+                        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_string_equal(oct_sha256("abc", 3, text),
+                        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    assert_string_equal(oct_sha256(many, 55, text), /* the most that fits one block */
+                        "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318");
+    assert_string_equal(oct_sha256(many, 56, text),
+                        "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a");
+    assert_string_equal(oct_sha256(many, sizeof(many), text),
+                        "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends),
         cmocka_unit_test(failure_is_sticky),
+        cmocka_unit_test(digests),
         cmocka_unit_test(str_survives_every_failure),
     };
 

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a quantized file says of itself: who made it, how, and of what. */
+#ifndef OCT_QUANT_ORIGIN_H
+#define OCT_QUANT_ORIGIN_H
+
+#include <octet/quant.h>
+
+#include "graph/graph.h"
+
+/* Makes codes, reads them, or computes with them. */
+bool oct_node_is_quantizing(const oct_node *n);
+
+/* Writes it into the metadata of a graph that was made with these options. The same inputs give
+ * the same bytes: no time, no path. */
+oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o);
+
+#endif

@@ -7,6 +7,7 @@
 #include "op/op.h"
 #include "pass/pass.h"
 #include "quant/lower.h"
+#include "quant/origin.h"
 #include "quant/quantize.h"
 
 /* --- the quantized network --- */
@@ -112,6 +113,31 @@ static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_dataset 
     return st;
 }
 
+static int count_quantizing(const oct_graph *g)
+{
+    int k = 0;
+
+    for (const oct_node *n = g->first; n; n = n->next)
+        k += oct_node_is_quantizing(n);
+    return k;
+}
+
+/* The first is to be the float one, the second what was made from it. */
+static oct_status check_order(const oct_graph *exact, const oct_graph *quantized)
+{
+    const int first = count_quantizing(exact), second = count_quantizing(quantized);
+
+    if (second > 0 && first < second) return OCT_OK;
+    if (second > 0 || first == 0)
+        return oct_fail(exact->ctx, OCT_ERR_ARG,
+                        first ? "both networks are quantized; the first must be the float one"
+                              : "nothing in the second network is quantized: give the float "
+                                "network first, then the INT8 one");
+    return oct_fail(exact->ctx, OCT_ERR_ARG,
+                    "the first network is quantized and the second is not: did you swap them? The "
+                    "float network comes first");
+}
+
 oct_status oct_pair_new(const oct_graph *exact, const oct_graph *quantized,
                         const oct_dataset *images, const oct_analyze_options *o, oct_pair **out)
 {
@@ -121,6 +147,7 @@ oct_status oct_pair_new(const oct_graph *exact, const oct_graph *quantized,
     if (!p) return OCT_ERR_MEMORY;
     p->ctx = exact->ctx;
     st = (p->arena = oct_arena_new(p->ctx)) ? OCT_OK : OCT_ERR_MEMORY;
+    if (!st) st = check_order(exact, quantized);
     if (!st) st = take_exact(p, exact, images, o);
     if (!st) st = take_quantized(p, quantized);
     if (!st) st = oct_pair_units(p);

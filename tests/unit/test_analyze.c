@@ -233,32 +233,39 @@ static void the_bad_layer_comes_first(void **state)
     oct_dataset_close(d);
 }
 
-static void a_float_network_has_no_error(void **state)
+static void what_stayed_float_has_no_error(void **state)
 {
     files *t = *state;
     oct_dataset *d = make_data(t);
     oct_analyzed_layer l = {.struct_size = sizeof(l)};
-    oct_analyzed_point p = {.struct_size = sizeof(p)};
-    oct_advice advice = {.struct_size = sizeof(advice)};
-    const char *name = NULL;
+    oct_quantize_options o;
+    const char *side = "/side/Conv", *name = NULL;
+    oct_quantized *q = NULL;
     oct_analysis *a;
     oct_error e;
-    int32_t n = 0;
+    int n = 0;
 
     make_network(t->f);
-    a = analyzed(t, t->f->g, d, false);
-    for (; oct_analysis_layer(a, n, &l); n++) {
-        assert_true(l.all.noise == 0 && l.all.mse == 0 && l.all.kl == 0 && l.all.cosine == 1);
-        assert_true(l.alone.noise < 0); /* nothing of it is quantized */
-        assert_non_null(l.reason);
+    oct_quantize_options_init(&o);
+    o.tail = "off";
+    o.only.names = &side;
+    o.only.n_names = 1;
+    assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
+    a = analyzed(t, oct_quantized_graph(q), d, false);
+    for (int32_t i = 0; oct_analysis_layer(a, i, &l); i++) {
+        const bool is_side = strcmp(l.name, side) == 0;
+
+        assert_true((l.weight_bits > 0) == is_side && (l.weight_noise > 0) == is_side);
+        if (is_side)
+            assert_true(l.alone.noise > 0 && !l.reason);
+        else if (l.params > 0)
+            assert_true(l.alone.noise < 0 && l.reason); /* nothing of it is quantized */
+        n += l.params > 0;
     }
     assert_int_equal(n, 5);
-    for (n = 0; oct_analysis_output(a, n, &name, &e); n++)
-        assert_true(e.noise == 0);
-    assert_int_equal(n, 2);
-    assert_false(oct_analysis_point(a, 0, &p));
-    assert_false(oct_analysis_advice(a, 0, &advice));
+    assert_true(oct_analysis_output(a, 1, &name, &e) && e.noise > 0);
     oct_analysis_free(a);
+    oct_quantized_free(q);
     oct_dataset_close(d);
 }
 
@@ -341,10 +348,33 @@ static void other_networks_are_refused(void **state)
     make_network(other);
     for (oct_node *n = other->g->first; n; n = n->next) /* the same, with other names */
         n->out[0]->name = oct_arena_printf(other->g->arena, "v%d", n->id);
+    output(other, qdq_u8(other, other->g->outputs[0], 1));
     assert_fails(t->ctx, oct_analyze(t->f->g, other->g, d, NULL, &a), OCT_ERR_ARG,
                  "do not belong together");
     assert_null(a);
     assert_int_equal(teardown(&f), 0);
+    oct_dataset_close(d);
+}
+
+/* The float network comes first, and the second is a quantized one. */
+static void the_wrong_order_is_told(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = make_data(t);
+    oct_analysis *a = NULL;
+    oct_quantized *q;
+    const oct_graph *g;
+
+    make_network(t->f);
+    q = quantized(t, d, "octet", NULL, NULL);
+    g = oct_quantized_graph(q);
+    assert_fails(t->ctx, oct_analyze(g, t->f->g, d, NULL, &a), OCT_ERR_ARG, "did you swap them?");
+    assert_fails(t->ctx, oct_analyze(t->f->g, t->f->g, d, NULL, &a), OCT_ERR_ARG,
+                 "nothing in the second network is quantized");
+    assert_fails(t->ctx, oct_analyze(g, g, d, NULL, &a), OCT_ERR_ARG,
+                 "both networks are quantized");
+    assert_null(a);
+    oct_quantized_free(q);
     oct_dataset_close(d);
 }
 
@@ -382,15 +412,19 @@ static void pictures_are_needed(void **state)
     oct_dataset *d = make_data(t);
     oct_analyze_options o;
     oct_analysis *a = NULL;
+    oct_quantized *q;
 
     make_network(t->f);
+    q = quantized(t, d, "octet", NULL, NULL);
     oct_analyze_options_init(&o);
     o.images = 0;
-    assert_fails(t->ctx, oct_analyze(t->f->g, t->f->g, d, &o, &a), OCT_ERR_ARG, "at least one");
+    assert_fails(t->ctx, oct_analyze(t->f->g, oct_quantized_graph(q), d, &o, &a), OCT_ERR_ARG,
+                 "at least one");
     o.images = 1;
-    assert_ok(t->ctx, oct_analyze(t->f->g, t->f->g, d, &o, &a));
+    assert_ok(t->ctx, oct_analyze(t->f->g, oct_quantized_graph(q), d, &o, &a));
     assert_int_equal(oct_analysis_images(a), 1);
     oct_analysis_free(a);
+    oct_quantized_free(q);
     oct_dataset_close(d);
 }
 
@@ -436,9 +470,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(any_number_of_threads_gives_the_same, setup_files,
                                         teardown_files),
         cmocka_unit_test_setup_teardown(the_bad_layer_comes_first, setup_files, teardown_files),
-        cmocka_unit_test_setup_teardown(a_float_network_has_no_error, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(what_stayed_float_has_no_error, setup_files,
+                                        teardown_files),
         cmocka_unit_test_setup_teardown(numbers_at_a_point, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(other_networks_are_refused, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(the_wrong_order_is_told, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(broken_scales_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(pictures_are_needed, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(want_of_memory_is_an_error, setup_files, teardown_files),

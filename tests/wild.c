@@ -18,41 +18,9 @@
 #include "base/rng.h"
 #include "graph/op.h"
 #include "onnx/onnx.h"
+#include "tests/odd.h"
 
 enum { MAX_VALUES = 64, TEXT = 1024, ROUNDS = 20, SECONDS = 60 };
-
-static int64_t odd_int(oct_rng *r)
-{
-    static const int64_t v[] = {0,  1, 2,   -1,      3,         4,         -2,
-                                -3, 7, 100, 1 << 20, INT32_MAX, INT64_MAX, INT64_MIN};
-
-    return v[oct_rng_below(r, oct_rng_below(r, 4) ? 9 : OCT_COUNT(v))];
-}
-
-static double odd_number(oct_rng *r)
-{
-    static const double v[] = {0, 1, -1, 0.5, 1e-30, 1e30, -1e30, 1e300 * 1e300, 0.0 / 1e300};
-
-    return v[oct_rng_below(r, OCT_COUNT(v))];
-}
-
-/* One element becomes odd. */
-static void change_element(oct_rng *r, oct_tensor *t)
-{
-    const int64_t n = oct_type_len(&t->type);
-    const double f = odd_number(r);
-    const int64_t v = odd_int(r);
-    void *data = n > 0 && oct_dtype_get(t->type.dtype)->kind != OCT_DKIND_OTHER
-                     ? oct_tensor_mutable(t)
-                     : NULL;
-
-    if (!data) return;
-    const int64_t at = (int64_t)oct_rng_below(r, (uint64_t)n);
-    if (oct_dtype_is_float(t->type.dtype))
-        oct_store_f64(t->type.dtype, data, at, 1, &f);
-    else
-        oct_store_i64(t->type.dtype, data, at, 1, &v);
-}
 
 /* Another tensor of the same type, with a dim less, more, longer or empty. */
 static void change_shape(oct_ctx *ctx, oct_rng *r, oct_tensor **t)
@@ -95,28 +63,6 @@ static void change_type(oct_ctx *ctx, oct_rng *r, oct_tensor **t)
     *t = made;
 }
 
-/* One number of one attribute of one node becomes odd. */
-static void change_attr(oct_graph *g, oct_rng *r)
-{
-    oct_node *n = g->first;
-    oct_attr *a;
-    int64_t list[32];
-
-    for (uint64_t k = oct_rng_below(r, (uint64_t)OCT_MAX(g->n_nodes, 1)); k && n; k--)
-        n = n->next;
-    if (!n || !oct_op_n_attrs(n->op)) return;
-    const int i = (int)oct_rng_below(r, (uint64_t)oct_op_n_attrs(n->op));
-    a = &n->attr[i];
-    if (a->kind == OCT_ATTR_INT) oct_node_set_int(n, n->op->attrs[i].name, odd_int(r));
-    if (a->kind == OCT_ATTR_F32) oct_node_set_f32(n, n->op->attrs[i].name, (float)odd_number(r));
-    if (a->kind == OCT_ATTR_INTS && a->n > 0 && a->n <= 32) {
-        memcpy(list, a->is, (size_t)a->n * sizeof(*list));
-        list[oct_rng_below(r, (uint64_t)a->n)] = odd_int(r);
-        oct_node_set_ints(n, n->op->attrs[i].name, list,
-                          a->n - (oct_rng_below(r, 8) == 0 && a->n > 1));
-    }
-}
-
 static void change(oct_graph *g, oct_rng *r, oct_tensor **in)
 {
     oct_tensor **t = g->n_inputs ? &in[oct_rng_below(r, (uint64_t)g->n_inputs)] : NULL;
@@ -130,10 +76,10 @@ static void change(oct_graph *g, oct_rng *r, oct_tensor **in)
         break;
     case 2:
     case 3:
-        change_attr(g, r);
+        odd_attr(g, r);
         break;
     default:
-        if (t) change_element(r, *t);
+        if (t) odd_element(r, *t);
         break;
     }
 }

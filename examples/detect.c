@@ -61,12 +61,13 @@ int main(int argc, char **argv)
     job j = {.pictures = argv + 2, .n_pictures = argc - 2};
     pthread_t threads[THREADS];
     oct_graph *g = NULL;
-    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_ctx *ctx;
 
-    if (ctx) oct_ctx_set_threads(ctx, 1); /* of each run */
-    if (!ctx || argc < 3 || oct_onnx_load(ctx, argv[1], &g) ||
-        oct_detector_new(g, NULL, &j.detector) || oct_plan_new(g, NULL, &j.plan))
-        return 0 < fprintf(stderr, "detect MODEL PICTURE..: %s\n", ctx ? oct_ctx_error(ctx) : "");
+    if (argc < 3) return 0 < fprintf(stderr, "usage: detect MODEL PICTURE...\n");
+    if ((ctx = oct_ctx_new(NULL))) oct_ctx_set_threads(ctx, 1); /* of each run */
+    if (!ctx || oct_onnx_load(ctx, argv[1], &g) || oct_detector_new(g, NULL, &j.detector) ||
+        oct_plan_new(g, NULL, &j.plan))
+        return 0 < fprintf(stderr, "detect: %s\n", ctx ? oct_ctx_error(ctx) : "no memory");
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, work, &j)) return 1;
     for (int i = 0; i < THREADS; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes an INT8 network from a float one and a folder of pictures: quantize IN.onnx PICTURES OUT */
+/* Makes an INT8 network from a float one and a folder of pictures: quantize IN PICTURES OUT */
 #include <octet/octet.h>
 #include <stdio.h>
 
@@ -25,17 +25,19 @@ static void report(const oct_quantized *q)
 
 int main(int argc, char **argv)
 {
-    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_ctx *ctx;
     oct_graph *g = NULL;
     oct_dataset *pictures = NULL;
     oct_quantized *q = NULL;
     oct_dataset_options data;
     oct_quantize_options o;
-    oct_status st = ctx && argc == 4 ? OCT_OK : OCT_ERR_ARG;
+    oct_status st;
 
+    if (argc != 4) return 0 < fprintf(stderr, "usage: quantize IN.onnx PICTURES OUT.onnx\n");
+    st = (ctx = oct_ctx_new(NULL)) ? OCT_OK : OCT_ERR_MEMORY;
     if (ctx) oct_ctx_set_progress(ctx, show, NULL);
     oct_dataset_options_init(&data);
-    data.images = argc == 4 ? argv[2] : NULL;
+    data.images = argv[2];
     data.subset_size = 300;
     oct_quantize_options_init(&o); /* target "octet"; "ort", "openvino" ... for other runtimes */
     if (!st) st = oct_onnx_load(ctx, argv[1], &g);
@@ -43,8 +45,7 @@ int main(int argc, char **argv)
     if (!st) st = oct_quantize(g, pictures, &o, &q);
     if (!st) report(q);
     if (!st) st = oct_quantized_save(q, argv[3]);
-    if (st)
-        fprintf(stderr, "quantize IN.onnx PICTURES OUT.onnx: %s\n", ctx ? oct_ctx_error(ctx) : "");
+    if (st) fprintf(stderr, "quantize: %s\n", ctx ? oct_ctx_error(ctx) : "no memory");
     oct_quantized_free(q);
     oct_dataset_close(pictures);
     oct_graph_free(g);

@@ -2,25 +2,24 @@
 # The commands people type. Meson does the work; this file sets it up and installs what is missing.
 
 BUILD ?= build
-PREFIX ?= /usr/local
+# Where to install; once given it is remembered. /usr/local at first.
+PREFIX ?=
 DESTDIR ?=
 THREADS ?= 2
 FUZZ_SECONDS ?= 60
-SUDO = $(shell [ "$$(id -u)" = 0 ] || [ -n "$(DESTDIR)" ] || [ -w "$(PREFIX)" ] || echo sudo)
 
 # Optimised, asserts off, symbols kept for profilers.
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
 .PHONY: all test test-unit demo accuracy bench-peers check-peers format format-check coverage fuzz \
-	install uninstall dist deb check-deb clean help
+	configure install uninstall dist deb check-deb clean help
 
-all: $(BUILD)/build.ninja
+all: configure
 	@ninja -C $(BUILD)
 
-$(BUILD)/build.ninja:
-	@tools/install-packages build test
-	@meson setup $(BUILD) --prefix=$(PREFIX) $(RELEASE) $(MESON_FLAGS)
+configure:
+	@tools/configure $(BUILD) "$(PREFIX)" $(RELEASE) $(MESON_FLAGS)
 
 test: all
 	@meson test -C $(BUILD) --print-errorlogs
@@ -32,7 +31,7 @@ packages-%:
 	@tools/install-packages build test $*
 
 # Without the tests, so that a first look is quick.
-demo: $(BUILD)/build.ninja
+demo: configure
 	@ninja -C $(BUILD) octet tools/picture_grid
 	@tools/demo $(BUILD)
 
@@ -80,12 +79,10 @@ fuzz: packages-ci
 	@tools/fuzz $(BUILD)-fuzz $(FUZZ_SECONDS)
 
 install: all
-	@$(SUDO) tools/install-files $(BUILD) $(if $(DESTDIR),"$(abspath $(DESTDIR))")
-	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
+	@tools/install-files $(BUILD) "$(DESTDIR)"
 
-uninstall:
-	@$(SUDO) tools/install-files --remove $(BUILD)
-	@[ -n "$(DESTDIR)" ] || $(SUDO) ldconfig
+uninstall: configure
+	@tools/install-files --remove $(BUILD) "$(DESTDIR)"
 
 # The tarball of the last commit, Debian packages made from it, and a clean Debian that takes them.
 dist:
@@ -97,7 +94,7 @@ deb:
 
 check-deb: deb
 	@tools/install-packages root
-	@tools/check-deb $(BUILD)-deb
+	@tools/check-deb $(BUILD)-deb $(if $(wildcard $(BUILD)/octet),$(BUILD))
 
 clean:
 	rm -rf $(BUILD) $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-dist $(BUILD)-deb
@@ -112,7 +109,7 @@ help:
 	@echo 'make coverage     line coverage of src/ by the tests'
 	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))'
 	@echo 'make format       clang-format on every C file'
-	@echo 'make install      to PREFIX ($(PREFIX)); make uninstall takes it back'
+	@echo 'make install      to PREFIX (/usr/local at first); make uninstall takes it back'
 	@echo 'make dist         $(BUILD)-dist/octet-VERSION.tar.xz, from the last commit'
 	@echo 'make deb          Debian packages, in $(BUILD)-deb (check-deb: tried in a clean Debian)'
 	@echo 'make clean'

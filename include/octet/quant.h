@@ -98,6 +98,14 @@ typedef struct oct_quantize_layer {
     double noise;       /**< error power / signal power at its output; < 0: not measured */
 } oct_quantize_layer;
 
+/** The targets there are, the default first: NULL beyond the end. */
+OCT_API const char *oct_target_name(int32_t i);
+OCT_API const char *oct_target_help(const char *name); /**< NULL: there is none of that name */
+
+/** The ways to find ranges of activations, for activation_ranges and channel_ranges: NULL beyond
+ * the end. */
+OCT_API const char *oct_observer_name(int32_t i);
+
 /**
  * Quantizes. The graph is not changed. Progress goes to the context's callback.
  */

@@ -122,13 +122,15 @@ oct_status cli_parse(cli *c, const cli_command *cmd, int argc, char **argv, void
                      char ***files);
 void cli_parse_free(const cli_command *cmd, void *args, char **files);
 
-/* --- help.c, man.c, completion.c, version.c: all from the tables --- */
+/* --- help.c, man.c, completion*.c, version.c: all from the tables --- */
 
 void cli_help(FILE *out);
 void cli_help_command(FILE *out, const cli_command *cmd);
 void cli_usage_line(const cli_command *cmd, char *text, size_t size);
-void cli_man(FILE *out);
+void cli_man(FILE *out, const cli_command *cmd); /* NULL: the page of the whole program */
 void cli_completion_bash(FILE *out);
+void cli_completion_zsh(FILE *out);
+void cli_completion_fish(FILE *out);
 void cli_version(FILE *out);
 
 /* --- errors (cli.c) --- */

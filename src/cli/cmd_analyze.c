@@ -22,11 +22,11 @@ static const cli_opt opts[] = {
     {CLI_INT, "limit", offsetof(args, limit), "N", .help = "only the first N pictures", .def = "16",
      .min = 1},
     {CLI_INT, "top", offsetof(args, top), "N", .help = "rows of each table", .def = "12", .min = 1},
-    {CLI_STR, "sort", offsetof(args, sort), "WORD",
+    {CLI_STR, "sort", offsetof(args, sort), "alone|all|weights|depth",
      .help = "order of layers: alone (error at the outputs with only this layer quantized), all "
              "(error at the layer with everything quantized), weights or depth",
      .def = "alone"},
-    {CLI_STR, "family", offsetof(args, family), "NAME",
+    {CLI_STR, "family", offsetof(args, family), "FAMILY",
      .help = "how to feed the network, as in octet eval", .def = "auto"},
     {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
      .help = "changes to the family's preprocessing, as in octet eval"},

@@ -30,10 +30,8 @@ static const cli_opt opts[] = {
      .help = "boxes of different classes do not suppress each other, as in octet eval"},
     {CLI_STR, "labels", offsetof(args, labels), "FILE",
      .help = "names of the classes, one a line; without it COCO's if there are 80"},
-    {CLI_STR, "family", offsetof(args, family), "NAME",
-     .help = "how to read the outputs: yolo-nas, yolov5, yolov8, yolox, nanodet, picodet, ssd, nms "
-             "or classifier; auto: from their shapes",
-     .def = "auto"},
+    {CLI_STR, "family", offsetof(args, family), "FAMILY",
+     .help = "how to read the outputs; auto: from their shapes", .def = "auto"},
     {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
      .help = "changes to the family's preprocessing, as in size=640x640,fit=stretch,scale=1"},
     {0},

@@ -23,10 +23,8 @@ static const cli_opt opts[] = {
      .help = "folder of pictures (required); with a folder for each class, these are the labels"},
     {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR",
      .help = "labels: COCO .json, folder of VOC .xml or YOLO .txt, or a list 'name class'"},
-    {CLI_STR, "family", offsetof(args, family), "NAME",
-     .help = "how to read the outputs: yolo-nas, yolov5, yolov8, yolox, nanodet, picodet, ssd, nms "
-             "or classifier; auto: from their shapes",
-     .def = "auto"},
+    {CLI_STR, "family", offsetof(args, family), "FAMILY",
+     .help = "how to read the outputs; auto: from their shapes", .def = "auto"},
     {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
      .help = "changes to the family's preprocessing, as in size=640x640,fit=stretch,scale=1"},
     {CLI_INT, "limit", offsetof(args, limit), "N", .help = "only the first N pictures", .min = 1},

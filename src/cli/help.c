@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/table.h"
+#include "cli/values.h"
 
 #define OPT_COLUMN 26 /* where the text of an option begins */
 #define WIDTH      88
@@ -51,14 +52,16 @@ static void put_entry(FILE *out, const char *left, const char *help, const char 
 
 static void put_opts(FILE *out, const cli_opt *opts)
 {
-    char left[128];
+    char left[128], *help;
 
     for (const cli_opt *o = opts; o->kind; o++) {
         const char letter[] = {'-', o->letter, ',', ' ', '\0'};
 
         (void)snprintf(left, sizeof(left), "%s--%s%s%s", o->letter ? letter : "", o->name,
                        o->metavar ? " " : "", o->metavar ? o->metavar : "");
-        put_entry(out, left, o->help, o->def ? o->def : o->usual);
+        help = cli_opt_help(o);
+        put_entry(out, left, help, o->def ? o->def : o->usual);
+        free(help);
     }
 }
 

@@ -27,31 +27,73 @@ static int unknown_command(const char *word)
     return EXIT_USAGE;
 }
 
-/* The words that are not commands: true if `word` was one, with the exit status set. */
-static bool run_builtin(int argc, char **argv, int *exit_status)
+static int show_help(const char *word)
 {
-    const char *word = argv[1], *next = argc > 2 ? argv[2] : NULL;
-    const cli_command *cmd;
+    const cli_command *cmd = word ? cli_command_find(word) : NULL;
 
-    *exit_status = EXIT_DONE;
-    if (strcmp(word, "--version") == 0) {
-        cli_version(stdout);
-    } else if (strcmp(word, "--man") == 0) {
-        cli_man(stdout);
-    } else if (strcmp(word, "--completion") == 0 && next && strcmp(next, "bash") == 0) {
-        cli_completion_bash(stdout);
-    } else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
-               (strcmp(word, "help") == 0 && !next)) {
+    if (cmd)
+        cli_help_command(stdout, cmd);
+    else if (!word || *word == '-' || strcmp(word, "help") == 0)
         cli_help(stdout);
-    } else if (strcmp(word, "help") == 0) {
-        if ((cmd = cli_command_find(next)))
-            cli_help_command(stdout, cmd);
-        else
-            *exit_status = unknown_command(next);
-    } else {
-        return false;
-    }
-    return true;
+    else
+        return unknown_command(word);
+    return EXIT_DONE;
+}
+
+static int show_version(const char *word)
+{
+    (void)word;
+    cli_version(stdout);
+    return EXIT_DONE;
+}
+
+static int show_man(const char *word)
+{
+    const cli_command *cmd = word ? cli_command_find(word) : NULL;
+
+    if (word && !cmd) return unknown_command(word);
+    cli_man(stdout, cmd);
+    return EXIT_DONE;
+}
+
+static int show_completion(const char *word)
+{
+    static const struct {
+        const char *shell;
+        void (*put)(FILE *out);
+    } shells[] = {
+        {"bash", cli_completion_bash}, {"zsh", cli_completion_zsh}, {"fish", cli_completion_fish}};
+
+    for (size_t i = 0; word && i < CLI_COUNT(shells); i++)
+        if (strcmp(word, shells[i].shell) == 0) {
+            shells[i].put(stdout);
+            return EXIT_DONE;
+        }
+    (void)fprintf(stderr, "octet: --completion wants a shell: bash, zsh or fish%s%s%s\n",
+                  word ? ", not '" : "", word ? word : "", word ? "'" : "");
+    return EXIT_USAGE;
+}
+
+/* The words that are not commands: true if the first was one, with the exit status set. */
+static bool run_builtin(char **argv, int *exit_status)
+{
+    static const struct {
+        const char *word;
+        int (*show)(const char *next); /* the word behind it; NULL: none */
+    } words[] = {{"--version", show_version},
+                 {"-V", show_version},
+                 {"--help", show_help},
+                 {"-h", show_help},
+                 {"help", show_help},
+                 {"--man", show_man},
+                 {"--completion", show_completion}};
+
+    for (size_t i = 0; i < CLI_COUNT(words); i++)
+        if (strcmp(argv[1], words[i].word) == 0) {
+            *exit_status = words[i].show(argv[2]);
+            return true;
+        }
+    return false;
 }
 
 /* The library's reason, with the model's name in front unless it is there already. */
@@ -132,7 +174,7 @@ int main(int argc, char **argv)
         cli_help(stderr);
         return EXIT_USAGE;
     }
-    if (run_builtin(argc, argv, &exit_status)) return exit_status;
+    if (run_builtin(argv, &exit_status)) return exit_status;
     if (!(cmd = cli_command_find(argv[1]))) return unknown_command(argv[1]);
     return run_command(cmd, argc - 2, argv + 2);
 }

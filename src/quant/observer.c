@@ -2,6 +2,7 @@
 /* The table of observers, and what all of them do alike. */
 #include "quant/observer.h"
 
+#include <octet/quant.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -15,6 +16,13 @@ static const oct_observer_row *const table[] = {
 const oct_observer_row *oct_observer_at(int i)
 {
     return i >= 0 && i < (int)OCT_COUNT(table) ? table[i] : NULL;
+}
+
+const char *oct_observer_name(int32_t i)
+{
+    const oct_observer_row *row = oct_observer_at(i);
+
+    return row ? row->name : NULL;
 }
 
 const oct_observer_row *oct_observer_find(const char *kind)

@@ -2,6 +2,8 @@
 /* The table of targets: one row for each runtime. */
 #include "quant/target.h"
 
+#include <octet/quant.h>
+#include <stdio.h>
 #include <string.h>
 
 // clang-format off
@@ -218,9 +220,34 @@ const oct_target *oct_target_at(int i)
     return i >= 0 && (size_t)i < OCT_COUNT(table) ? &table[i] : NULL;
 }
 
+const char *oct_target_name(int32_t i)
+{
+    const oct_target *t = oct_target_at(i);
+
+    return t ? t->name : NULL;
+}
+
+const char *oct_target_help(const char *name)
+{
+    for (size_t i = 0; name && i < OCT_COUNT(table); i++)
+        if (strcmp(name, table[i].name) == 0) return table[i].help;
+    return NULL;
+}
+
+/* "octet, ort, ..." */
+static const char *all_names(char *text, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < OCT_COUNT(table) && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? ", " : "", table[i].name);
+    return text;
+}
+
 oct_status oct_target_find(oct_ctx *ctx, const char *name, const oct_target **out)
 {
     const char *nearest = NULL;
+    char names[256];
     int best = 4;
 
     if (!name) name = table[0].name;
@@ -238,10 +265,8 @@ oct_status oct_target_find(oct_ctx *ctx, const char *name, const oct_target **ou
     if (nearest)
         return oct_fail(ctx, OCT_ERR_ARG, "there is no target '%.60s'; did you mean '%s'?", name,
                         nearest);
-    return oct_fail(ctx, OCT_ERR_ARG,
-                    "there is no target '%.60s'; there are: octet, ort, openvino, tensorrt, "
-                    "npu-pow2, npu-pow2-pc",
-                    name);
+    return oct_fail(ctx, OCT_ERR_ARG, "there is no target '%.60s'; there are: %s", name,
+                    all_names(names, sizeof(names)));
 }
 
 bool oct_target_computes(const oct_target *t, const oct_op *op)

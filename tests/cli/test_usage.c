@@ -170,18 +170,72 @@ static void passes_are_listed(void **state)
     json_decref(j);
 }
 
-static void manual_and_completion_are_whole(void **state)
+/* octet(1) names every command; each has a page of its own, with its options and their choices. */
+static void manual_pages_are_whole(void **state)
 {
     place *p = *state;
 
     assert_int_equal(octet(p, "--man"), 0);
     must_contain(p->last.out, ".TH OCTET 1");
+    must_contain(p->last.out, "It quantizes to INT8");
+    must_contain(p->last.out, ".BR octet\\-quantize (1)");
+    must_contain(p->last.out, "\\-\\-threads");
+    assert_int_equal(octet(p, "--man quantize"), 0);
+    must_contain(p->last.out, ".TH OCTET-QUANTIZE 1");
+    must_contain(p->last.out, "octet\\-quantize \\- ");
     must_contain(p->last.out, "\\-\\-input\\-shape");
-    write_file(p, "octet.1", p->last.out, strlen(p->last.out));
+    must_contain(p->last.out, "tensorrt"); /* a choice of --target */
+    assert_int_equal(octet(p, "--man quantise"), 2);
+    must_contain(p->last.err, "did you mean 'quantize'?");
+}
+
+/* tests/cli/completion asks real shells; here, that all are there. */
+static void completions_are_whole(void **state)
+{
+    place *p = *state;
+
     assert_int_equal(octet(p, "--completion bash"), 0);
-    must_contain(p->last.out, "complete -o default -F _octet octet");
-    write_file(p, "octet.bash", p->last.out, strlen(p->last.out));
-    assert_int_equal(octet(p, "--completion fish"), 2);
+    must_contain(p->last.out, "complete -F _octet octet");
+    assert_int_equal(octet(p, "--completion zsh"), 0);
+    must_contain(p->last.out, "#compdef octet");
+    assert_int_equal(octet(p, "--completion fish"), 0);
+    must_contain(p->last.out, "complete -c octet");
+    must_refuse(p, "--completion csh", 2, "bash, zsh or fish, not 'csh'");
+    must_refuse(p, "--completion", 2, "bash, zsh or fish\n");
+}
+
+/* Every word that people try first. */
+static void help_helps_itself(void **state)
+{
+    static const char *const words[] = {"help help", "help --help", "help -h", "-h", "help"};
+    place *p = *state;
+
+    for (size_t i = 0; i < OCT_COUNT(words); i++) {
+        assert_int_equal(octet(p, words[i]), 0);
+        must_contain(p->last.out, "usage: octet COMMAND");
+    }
+    assert_int_equal(octet(p, "-V"), 0);
+    must_contain(p->last.out, oct_version());
+}
+
+/* Names of targets, families and kinds of ranges, as the library lists them. */
+static void help_lists_what_the_library_has(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, "quantize --help"), 0);
+    for (int i = 0; oct_target_name(i); i++) {
+        must_contain(p->last.out, oct_target_name(i));
+        assert_non_null(oct_target_help(oct_target_name(i)));
+    }
+    for (int i = 0; oct_observer_name(i); i++)
+        must_contain(p->last.out, oct_observer_name(i));
+    assert_int_equal(octet(p, "eval --help"), 0);
+    for (int i = 0; oct_family_name(i); i++)
+        must_contain(p->last.out, oct_family_name(i));
+    assert_null(oct_target_name(-1));
+    assert_null(oct_observer_name(-1));
+    assert_null(oct_target_help("no such"));
 }
 
 static void full_disk_is_noticed(void **state)
@@ -208,7 +262,10 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(broken_model_is_failed_work, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(options_may_come_anywhere, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(passes_are_listed, place_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(manual_and_completion_are_whole, place_setup,
+        cmocka_unit_test_setup_teardown(manual_pages_are_whole, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(completions_are_whole, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(help_helps_itself, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(help_lists_what_the_library_has, place_setup,
                                         place_teardown),
         cmocka_unit_test_setup_teardown(full_disk_is_noticed, place_setup, place_teardown),
     };

@@ -107,6 +107,20 @@ typedef struct oct_mapping {
 OCT_API oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *p, const oct_image *im,
                                       oct_dtype dtype, void *dst, oct_mapping *map);
 
+/** \name Names of classes, by the numbers that a network uses */
+/**@{*/
+typedef struct oct_class_names oct_class_names;
+
+/**
+ * Reads a text with a name a line (the first one is class 0), or the `names` of a .yaml or .json
+ * file, as Ultralytics' data.yaml has them: a list, or a map from numbers.
+ */
+OCT_API oct_status oct_class_names_load(oct_ctx *ctx, const char *path, oct_class_names **out);
+OCT_API void oct_class_names_free(oct_class_names *c); /**< accepts NULL */
+OCT_API int32_t oct_class_names_size(const oct_class_names *c);
+OCT_API const char *oct_class_names_at(const oct_class_names *c, int32_t i); /**< NULL: none */
+/**@}*/
+
 /** \name Datasets */
 /**@{*/
 typedef struct oct_dataset oct_dataset;

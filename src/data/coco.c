@@ -410,7 +410,7 @@ oct_status oct_parse_coco(oct_dataset *d, const char *images, oct_bytes file)
     oct_status st;
 
     d->kind = "COCO";
-    d->has_ids = true;
+    d->has_ids = d->is_boxes = d->has_names = true;
     oct_json_stream_init(&r.s, d->ctx, file.data, file.size);
     st = read_file(&r);
     if (!st) st = assemble(&r);

@@ -175,6 +175,7 @@ oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oc
     if (!(d = oct_calloc(ctx, 1, sizeof(*d)))) return OCT_ERR_MEMORY;
     d->ctx = ctx;
     d->kind = "nothing";
+    d->top_class = -1;
     d->skip_bad = o.skip_bad != 0;
     st = (d->arena = oct_arena_new(ctx)) ? oct_notes_new(ctx, &d->notes) : OCT_ERR_MEMORY;
     if (!st) st = oct_dataset_recognise(d, o.images, o.annotations);

@@ -20,6 +20,13 @@ typedef struct oct_category {
     int64_t id;
 } oct_category;
 
+/* What the numbers of categories mean. */
+typedef enum oct_numbering {
+    OCT_NUMBERED_BY_ID,    /* their order is that of the file's ids */
+    OCT_NUMBERED_BY_CLASS, /* they are the network's own: YOLO */
+    OCT_NUMBERED_BY_NAME,  /* nothing: there are only names, which were sorted */
+} oct_numbering;
+
 typedef struct oct_tensors oct_tensors; /* tensors.c */
 
 struct oct_dataset {
@@ -33,8 +40,13 @@ struct oct_dataset {
     size_t n_items, cap_items;
     oct_category *categories;
     size_t n_categories, cap_categories;
-    oct_tensors *tensors; /* NULL: pictures */
-    oct_notes *notes;     /* what was left out; changes while a loader works */
+    oct_numbering numbering;
+    bool is_boxes;         /* labels are boxes, though there may be none */
+    bool has_names;        /* categories are called by names, not just by numbers */
+    int32_t top_class;     /* NUMBERED_BY_CLASS: the largest number seen, -1: none .. */
+    const char *top_where; /* .. and where: "FILE: line N" */
+    oct_tensors *tensors;  /* NULL: pictures */
+    oct_notes *notes;      /* what was left out; changes while a loader works */
 };
 
 /* Appends a picture without labels and class; `path` must live as long as the arena. */
@@ -75,6 +87,8 @@ oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);
 oct_status oct_parse_coco(oct_dataset *d, const char *images, oct_bytes file);
 oct_status oct_read_voc(oct_dataset *d, const char *images, const char *folder);
 oct_status oct_read_yolo(oct_dataset *d, const char *images, const char *folder);
+oct_status oct_read_data_yaml(oct_dataset *d, const char *images, const char *path);
+oct_status oct_read_data_yaml_pictures(oct_dataset *d, const char *path); /* without labels */
 oct_status oct_read_list(oct_dataset *d, const char *images, const char *path);
 oct_status oct_read_pictures(oct_dataset *d, const char *folder);
 oct_status oct_read_class_folders(oct_dataset *d, const char *folder);

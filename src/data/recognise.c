@@ -4,12 +4,14 @@
  *
  *   annotations          images            kind
  *   a file, JSON         folder or none    COCO
+ *   a file, .yaml        folder or none    YOLO, as Ultralytics' data.yaml says
  *   a file, other        folder or none    list: "name class" lines
  *   a folder with .xml   folder or none    VOC
  *   a folder with .txt   folder            YOLO
  *   a folder with one .json                COCO
  *   none                 a picture         pictures
  *                        .npz              tensors
+ *                        .yaml             pictures of the data.yaml
  *                        another file      list
  *                        a folder with pictures; .npy or .npz; sub-folders of pictures (classes) or
  *                        of .npy (inputs); sub-folders "images" and "annotations" or "labels"
@@ -46,10 +48,37 @@ static oct_status first_char(oct_ctx *ctx, const char *path, char *out)
     return OCT_OK;
 }
 
+static bool is_yaml(const char *path)
+{
+    return oct_has_extension(path, ".yaml") || oct_has_extension(path, ".yml");
+}
+
+/* Is the first line "class cx cy w h"? */
+static oct_status is_yolo_line(oct_ctx *ctx, const char *path, bool *out)
+{
+    char line[128] = "", *p = line;
+    oct_file *f = NULL;
+    int n = 0;
+
+    OCT_TRY(oct_file_map(ctx, path, &f));
+    memcpy(line, oct_file_data(f), OCT_MIN(oct_file_size(f), sizeof(line) - 1));
+    oct_file_unref(f);
+    line[strcspn(line, "\r\n")] = '\0';
+    *out = strspn(line, "0123456789.eE+- \t") == strlen(line);
+    while (*out && *(p += strspn(p, " \t"))) {
+        p += strcspn(p, " \t");
+        n++;
+    }
+    *out = n == 5;
+    return OCT_OK;
+}
+
 static oct_status read_annotation_file(oct_dataset *d, const char *images, const char *path)
 {
     char first = '\0';
+    bool yolo = false;
 
+    if (is_yaml(path)) return oct_read_data_yaml(d, images, path);
     OCT_TRY(first_char(d->ctx, path, &first));
     if (!first) return oct_fail(d->ctx, OCT_ERR_FORMAT, "%s: the file is empty", path);
     if (first == '{') return oct_read_coco(d, images, path);
@@ -57,6 +86,13 @@ static oct_status read_annotation_file(oct_dataset *d, const char *images, const
         return oct_fail(d->ctx, OCT_ERR_FORMAT,
                         "%s: a JSON array; COCO's annotations are an object with \"images\" (is "
                         "this a file of results?)",
+                        path);
+    if (first == '<')
+        return oct_fail(d->ctx, OCT_ERR_ARG, "%s: XML; give the folder of VOC's .xml files", path);
+    OCT_TRY(is_yolo_line(d->ctx, path, &yolo));
+    if (yolo)
+        return oct_fail(d->ctx, OCT_ERR_ARG,
+                        "%s: YOLO's labels of one picture; give the folder of these .txt files",
                         path);
     return oct_read_list(d, images, path);
 }
@@ -177,6 +213,7 @@ static oct_status read_image_file(oct_dataset *d, const char *path)
     char first = '\0';
 
     if (oct_has_extension(path, ".npz")) return oct_read_npz(d, path);
+    if (is_yaml(path)) return oct_read_data_yaml_pictures(d, path);
     if (oct_has_extension(path, ".npy"))
         return oct_fail(d->ctx, OCT_ERR_ARG, "%s: give the folder of .npy files, or a .npz", path);
     if (oct_codec_by_name(path)) {

@@ -241,6 +241,8 @@ oct_status oct_read_voc(oct_dataset *d, const char *images, const char *folder)
     oct_status st = OCT_OK;
 
     d->kind = "VOC";
+    d->numbering = OCT_NUMBERED_BY_NAME;
+    d->is_boxes = d->has_names = true;
     OCT_TRY(oct_listing_open(d->ctx, folder, &l));
     oct_map_init(&r.categories, d->ctx);
     for (size_t i = 0; !st && i < l.files.n; i++) {

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder of YOLO's text files beside a folder of pictures: "class cx cy w h" lines, the centre
- * and size as parts of the picture's. Pictures are in the order of their names; one without a text
- * file has no boxes. Class names are the lines of classes.txt where there is one, else the numbers.
- * A box is not clipped; one that lies wholly outside its picture is broken, one without any area is
- * left out and counted.
+ * YOLO's text files, one for each picture: "class cx cy w h" lines, the centre and size as parts of
+ * the picture's; the class is the network's own number. Here: a folder of them beside a folder of
+ * pictures (data_yaml.c has the other way to say where they are). Pictures are in the order of
+ * their names; one without a text file has no boxes. Class names are the lines of classes.txt where
+ * there is one, else the numbers. A box is not clipped; one that lies wholly outside its picture is
+ * broken, one without any area is left out and counted.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/dataset.h"
+#include "data/class_names.h"
 #include "data/files.h"
+#include "data/yolo.h"
 
-#define MAX_CLASSES 1000000
-#define N_FIELDS    5
+#define N_FIELDS 5
 
-typedef struct reader {
-    oct_dataset *d;
-    oct_ctx *ctx;
-    const char *name;  /* the picture at work */
-    int32_t n_classes; /* seen */
-    oct_labels labels;
-} reader;
+typedef oct_yolo reader;
 
 static bool is_space(char c)
 {
@@ -57,14 +52,27 @@ static oct_status parse_fields(oct_ctx *ctx, const char *line, size_t len, doubl
     return OCT_OK;
 }
 
-static oct_status read_line(reader *r, const char *line, size_t len, int32_t width, int32_t height)
+/* Remembers where the largest number stands: whether it is too large, the network knows. */
+static oct_status see_class(reader *r, int32_t k, int line)
 {
+    if (k <= r->d->top_class) return OCT_OK;
+    r->d->top_class = k;
+    r->d->top_where = oct_arena_printf(r->d->arena, "%s: line %d", r->file, line);
+    return r->d->top_where ? OCT_OK : OCT_ERR_MEMORY;
+}
+
+static oct_status read_line(reader *r, const char *line, size_t len, int number)
+{
+    const int32_t width = r->width, height = r->height;
     double v[N_FIELDS] = {0};
     oct_label l = {0};
 
     OCT_TRY(parse_fields(r->ctx, line, len, v));
-    if (v[0] != floor(v[0]) || v[0] < 0 || v[0] >= MAX_CLASSES)
+    if (v[0] != floor(v[0]) || v[0] < 0 || v[0] >= OCT_MAX_CLASSES)
         return oct_fail(r->ctx, OCT_ERR_FORMAT, "there is no class %g", v[0]);
+    if (r->n_names && v[0] >= r->n_names)
+        return oct_fail(r->ctx, OCT_ERR_FORMAT, "class %g, but only %d classes have names", v[0],
+                        (int)r->n_names);
     if (fabs(v[1]) > 2 || fabs(v[2]) > 2)
         return oct_fail(r->ctx, OCT_ERR_FORMAT, "the centre %g, %g is not a part of the picture",
                         v[1], v[2]);
@@ -76,18 +84,19 @@ static oct_status read_line(reader *r, const char *line, size_t len, int32_t wid
     l.area = l.width * l.height;
     OCT_TRY(oct_label_check(r->ctx, &l));
     OCT_TRY(oct_label_check_inside(r->ctx, &l, width, height));
-    if (oct_label_is_empty(r->d, &l, r->name)) return OCT_OK;
-    r->n_classes = OCT_MAX(r->n_classes, l.category + 1);
+    if (oct_label_is_empty(r->d, &l, r->file)) return OCT_OK;
+    OCT_TRY(see_class(r, l.category, number));
     return oct_labels_add(r->ctx, &r->labels, &l);
 }
 
-static oct_status read_labels(reader *r, const char *path, int32_t width, int32_t height)
+static oct_status read_labels(reader *r, const char *path)
 {
     oct_file *f = NULL;
     const char *p, *end;
     oct_status st = OCT_OK;
 
     OCT_TRY(oct_file_map(r->ctx, path, &f));
+    r->file = path;
     p = (const char *)oct_file_data(f);
     end = p + oct_file_size(f);
     for (int line = 1; !st && p < end; line++) {
@@ -97,7 +106,7 @@ static oct_status read_labels(reader *r, const char *path, int32_t width, int32_
 
         while (blank < (size_t)(stop - p) && is_space(p[blank]))
             blank++;
-        if (p + blank < stop && (st = read_line(r, p, (size_t)(stop - p), width, height))) {
+        if (p + blank < stop && (st = read_line(r, p, (size_t)(stop - p), line))) {
             const char *where = oct_arena_printf(r->d->arena, "%s: line %d", path, line);
 
             st = where ? oct_dataset_bad(r->d, st, where) : OCT_ERR_MEMORY;
@@ -108,89 +117,98 @@ static oct_status read_labels(reader *r, const char *path, int32_t width, int32_
     return st;
 }
 
-/* One picture and its text file. The picture's header tells its size. */
-static oct_status read_picture(reader *r, const char *images, const char *name, const char *folder)
+oct_status oct_yolo_picture(oct_yolo *r, const char *path, const char *labels)
 {
-    const int stem = (int)(strrchr(name, '.') - name);
-    const char *path = oct_dataset_join(r->d, images, name);
-    char *labels = oct_arena_printf(r->d->arena, "%s/%.*s.txt", folder, stem, name);
-    int32_t width = 0, height = 0;
     oct_status st;
 
-    if (!path || !labels) return OCT_ERR_MEMORY;
     r->labels.n = 0;
-    r->name = name;
     if (oct_is_file(labels)) {
-        if ((st = oct_image_peek(r->ctx, path, &width, &height)))
+        /* The picture's header tells its size. */
+        if ((st = oct_image_peek(r->ctx, path, &r->width, &r->height)))
             return oct_dataset_bad(r->d, st, NULL);
-        OCT_TRY(read_labels(r, labels, width, height));
+        OCT_TRY(read_labels(r, labels));
     }
     OCT_TRY(oct_dataset_add(r->d, path));
     return oct_labels_give(r->d, &r->labels, &r->d->items[r->d->n_items - 1]);
 }
 
-static oct_status read_names(oct_dataset *d, const char *path)
+oct_status oct_yolo_folder(oct_yolo *r, const char *images, const char *folder)
 {
-    oct_file *f = NULL;
-    const char *p, *end;
+    oct_listing l = {0};
     oct_status st = OCT_OK;
 
-    OCT_TRY(oct_file_map(d->ctx, path, &f));
-    p = (const char *)oct_file_data(f);
-    end = p + oct_file_size(f);
-    while (!st && p < end) {
-        const char *newline = memchr(p, '\n', (size_t)(end - p));
-        const char *stop = newline ? newline : end, *name;
-        size_t len = (size_t)(stop - p);
+    OCT_TRY(oct_listing_open(r->ctx, images, &l));
+    for (size_t i = 0; !st && i < l.files.n; i++) {
+        const char *name = l.files.items[i], *path, *labels;
 
-        while (len && is_space(p[len - 1]))
-            len--;
-        if (len || newline) {
-            name = oct_arena_strndup(d->arena, p, len);
-            st =
-                name ? oct_dataset_add_category(d, name, (int64_t)d->n_categories) : OCT_ERR_MEMORY;
+        if (!oct_codec_by_name(name)) {
+            if (!oct_has_extension(name, ".txt")) /* labels may lie beside them */
+                oct_notes_add(r->d->notes, OCT_NOTE_NO_PICTURE, name);
+            continue;
         }
-        p = stop + 1;
+        path = oct_dataset_join(r->d, images, name);
+        labels = oct_arena_printf(r->d->arena, "%s/%.*s.txt", folder,
+                                  (int)(strrchr(name, '.') - name), name);
+        st = path && labels ? oct_yolo_picture(r, path, labels) : OCT_ERR_MEMORY;
     }
-    oct_file_unref(f);
+    oct_listing_close(&l);
     return st;
+}
+
+void oct_yolo_init(oct_yolo *r, oct_dataset *d)
+{
+    *r = (oct_yolo){.d = d, .ctx = d->ctx};
+    d->kind = "YOLO";
+    d->numbering = OCT_NUMBERED_BY_CLASS;
+    d->is_boxes = true;
+}
+
+void oct_yolo_fini(oct_yolo *r)
+{
+    oct_free(r->ctx, r->labels.items);
+}
+
+oct_status oct_yolo_categories(oct_yolo *r, const oct_class_names *names)
+{
+    oct_dataset *d = r->d;
+    const int64_t n = OCT_MAX((int64_t)oct_class_names_size(names), (int64_t)d->top_class + 1);
+
+    d->has_names = oct_class_names_size(names) > 0;
+    for (int64_t i = 0; i < n; i++) {
+        const char *given = oct_class_names_at(names, (int32_t)i);
+        const char *name = given ? oct_arena_strdup(d->arena, given)
+                                 : oct_arena_printf(d->arena, "%lld", (long long)i);
+
+        if (!name) return OCT_ERR_MEMORY;
+        OCT_TRY(oct_dataset_add_category(d, name, i));
+    }
+    return OCT_OK;
 }
 
 static oct_status name_classes(reader *r, const char *folder)
 {
     const char *path = oct_dataset_join(r->d, folder, "classes.txt");
+    oct_class_names *names = NULL;
+    oct_status st = path ? OCT_OK : OCT_ERR_MEMORY;
 
-    if (!path) return OCT_ERR_MEMORY;
-    if (oct_is_file(path)) OCT_TRY(read_names(r->d, path));
-    while ((int64_t)r->d->n_categories < r->n_classes) {
-        const char *name = oct_arena_printf(r->d->arena, "%zu", r->d->n_categories);
-
-        if (!name) return OCT_ERR_MEMORY;
-        OCT_TRY(oct_dataset_add_category(r->d, name, (int64_t)r->d->n_categories));
-    }
-    return OCT_OK;
+    if (!st && oct_is_file(path)) st = oct_class_names_load(r->ctx, path, &names);
+    if (!st) st = oct_yolo_categories(r, names);
+    oct_class_names_free(names);
+    return st;
 }
 
 oct_status oct_read_yolo(oct_dataset *d, const char *images, const char *folder)
 {
-    reader r = {.d = d, .ctx = d->ctx};
-    oct_listing l = {0};
-    oct_status st = OCT_OK;
+    oct_yolo r;
+    oct_status st;
 
-    d->kind = "YOLO";
+    oct_yolo_init(&r, d);
     if (!images)
         return oct_fail(d->ctx, OCT_ERR_ARG,
                         "%s: YOLO's labels are parts of pictures; the pictures must be given",
                         folder);
-    OCT_TRY(oct_listing_open(d->ctx, images, &l));
-    for (size_t i = 0; !st && i < l.files.n; i++) {
-        if (oct_codec_by_name(l.files.items[i]))
-            st = read_picture(&r, images, l.files.items[i], folder);
-        else if (!oct_has_extension(l.files.items[i], ".txt")) /* labels may lie beside them */
-            oct_notes_add(d->notes, OCT_NOTE_NO_PICTURE, l.files.items[i]);
-    }
+    st = oct_yolo_folder(&r, images, folder);
     if (!st) st = name_classes(&r, folder);
-    oct_free(d->ctx, r.labels.items);
-    oct_listing_close(&l);
+    oct_yolo_fini(&r);
     return st;
 }

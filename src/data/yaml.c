@@ -5,7 +5,7 @@
 
 #include <libfyaml.h>
 
-#include "recipe/recipe.h"
+#include "data/tree.h"
 
 /* What is at work. Trees are built from events, so that depth, size and aliases are in our hand. */
 typedef struct reader {
@@ -93,7 +93,7 @@ static oct_status check_key(reader *r, const oct_tree *map, const char *key, int
     char why[160];
 
     if (map->n == OCT_TREE_MAX_KEYS)
-        return fail_at(r, line, column, "more than 256 keys in one place");
+        return fail_at(r, line, column, "more than 4096 keys in one place");
     if (!oct_tree_get(map, key)) return OCT_OK;
     (void)snprintf(why, sizeof(why), "key '%.100s' is given twice", key);
     (void)fail_at(r, line, column, why);
@@ -136,7 +136,7 @@ static oct_status see_scalar(reader *r, struct fy_event *e, int line, int column
     size_t len = 0;
     char *copy;
 
-    if (e->scalar.tag) return fail_at(r, line, column, "tags (!..) are not used in recipes");
+    if (e->scalar.tag) return fail_at(r, line, column, "tags (!..) are not read");
     if (is_misread(r, e))
         return fail_at(r, line, column, "two quotes in a row: write this text in double quotes");
     text = fy_token_get_text(e->scalar.value, &len);
@@ -162,7 +162,7 @@ static oct_status see_start(reader *r, oct_tree_kind kind, bool has_tag, int lin
 {
     oct_tree *t;
 
-    if (has_tag) return fail_at(r, line, column, "tags (!..) are not used in recipes");
+    if (has_tag) return fail_at(r, line, column, "tags (!..) are not read");
     if (r->depth == OCT_TREE_MAX_DEPTH) return fail_at(r, line, column, "nested too deep");
     if (!(t = oct_tree_new(r->arena, kind, NULL))) return OCT_ERR_MEMORY;
     t->line = line;
@@ -188,7 +188,7 @@ static oct_status see(reader *r, struct fy_event *e)
 
     switch (e->type) {
     case FYET_DOCUMENT_START:
-        if (r->root) return fail_at(r, line, column, "a second document; a recipe is one");
+        if (r->root) return fail_at(r, line, column, "a second document; only one is read");
         return OCT_OK;
     case FYET_MAPPING_START:
         return see_start(r, OCT_TREE_MAP, e->mapping_start.tag != NULL, line, column);
@@ -201,7 +201,7 @@ static oct_status see(reader *r, struct fy_event *e)
     case FYET_SCALAR:
         return see_scalar(r, e, line, column);
     case FYET_ALIAS: /* a few of them, nested, would stand for more than any memory holds */
-        return fail_at(r, line, column, "aliases (*..) are not used in recipes: write it out");
+        return fail_at(r, line, column, "aliases (*..) are not read: write it out");
     default:
         return OCT_OK;
     }
@@ -256,7 +256,7 @@ static oct_status read_events(reader *r, const char *text, size_t size)
 
 /* --- the text --- */
 
-/* Text a recipe may hold: UTF-8 without control characters. libfyaml stops at others silently. */
+/* Text a file may hold: UTF-8 without control characters. libfyaml stops at others silently. */
 static const uint8_t *first_bad(const uint8_t *p, const uint8_t *end)
 {
     while (p < end) {
@@ -336,7 +336,7 @@ oct_status oct_tree_read(oct_arena *a, const char *name, const void *data, size_
     oct_status st;
 
     if (size > OCT_TREE_MAX_BYTES)
-        return oct_fail(r.ctx, OCT_ERR_FORMAT, "%s: %zu bytes; a recipe has at most %d", name, size,
+        return oct_fail(r.ctx, OCT_ERR_FORMAT, "%s: %zu bytes; at most %d are read", name, size,
                         OCT_TREE_MAX_BYTES);
     if (size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3)) { /* a byte order mark */
         data = (const char *)data + 3;

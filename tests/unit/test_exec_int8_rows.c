@@ -290,7 +290,9 @@ static void the_environment_limits_the_set(void **state)
             assert_null(strstr(oct_int8_at(s)->name, never[i][1]));
         unsetenv("ONEDNN_MAX_CPU_ISA");
     }
-    assert_ptr_equal(oct_int8_get(), oct_int8_at(0));
+    setenv("ONEDNN_MAX_CPU_ISA", "SSE41", 1); /* what kernels get is the best of what is left */
+    assert_string_equal(oct_int8_get()->name, "base");
+    unsetenv("ONEDNN_MAX_CPU_ISA");
 }
 
 int main(void)

@@ -1,52 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction set this CPU, and the user, allow. */
+/* The float loops of each instruction set. */
 #include "exec/simd/simd.h"
 
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
+#include "exec/simd/isa.h"
 
-extern const oct_simd oct_simd_avx512, oct_simd_avx2, oct_simd_base;
-
-static bool has_avx512(void)
-{
+extern const oct_simd oct_simd_base;
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-#else
-    return false;
+extern const oct_simd oct_simd_avx512, oct_simd_avx2;
 #endif
-}
 
-static bool has_avx2(void)
-{
+/* Products of bytes are of no use here: sets that add only those have no loops of their own. */
+static const oct_simd *const loops[OCT_ISA_COUNT] = {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
+    [OCT_ISA_AVX512] = &oct_simd_avx512,
+    [OCT_ISA_AVX2] = &oct_simd_avx2,
 #endif
-}
-
-/* oneDNN reads the same variable: one switch lowers both. */
-static int allowed(void)
-{
-    const char *s = getenv("ONEDNN_MAX_CPU_ISA");
-
-    if (!s) s = getenv("DNNL_MAX_CPU_ISA");
-    if (!s || !strncasecmp(s, "AVX512", 6) || !strcasecmp(s, "ALL") || !strcasecmp(s, "DEFAULT"))
-        return 2;
-    return !strncasecmp(s, "AVX2", 4) ? 1 : 0;
-}
+    [OCT_ISA_BASE] = &oct_simd_base,
+};
 
 const oct_simd *oct_simd_at(int i)
 {
-    const oct_simd *all[3];
-    int n = 0;
+    oct_isa sets[OCT_ISA_COUNT];
+    const int n = oct_isa_list(oct_isa_cpu(), oct_isa_word(), sets);
 
-    if (has_avx512() && allowed() >= 2) all[n++] = &oct_simd_avx512;
-    if (has_avx2() && allowed() >= 1) all[n++] = &oct_simd_avx2;
-    all[n++] = &oct_simd_base;
-    return i >= 0 && i < n ? all[i] : NULL;
+    for (int k = 0; k < n; k++)
+        if (loops[sets[k]] && i-- == 0) return loops[sets[k]];
+    return NULL;
 }
 
 const oct_simd *oct_simd_get(void)

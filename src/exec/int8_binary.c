@@ -117,8 +117,12 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     if (!oct_step_out_u8_or_f32(p, s) || !find_order(p, s, &a, &how)) return false;
     *layout = OCT_LAYOUT_ANY;
-    if (how == ONE_ROW) *layout = OCT_LAYOUT_PLAIN;
-    if (how == ONE_ROW) return !is_per_channel(s);
+    /* Channels are an axis counted from the front: an operand with fewer axes has others. */
+    if (how == ONE_ROW ||
+        (how == SAME_SHAPE && p->slots[s->in[1 - a]].type.rank != p->slots[s->out[0]].type.rank)) {
+        *layout = OCT_LAYOUT_PLAIN;
+        return !is_per_channel(s);
+    }
     if (how != SAME_SHAPE || is_per_channel(s)) {
         if (!oct_type_has_channels(&p->slots[s->out[0]].type)) return false;
         *layout = OCT_LAYOUT_CLAST;

@@ -105,6 +105,11 @@ static int32_t current_slot(const oct_plan *p, int32_t id)
 static oct_status choose_step(oct_plan *p, oct_step s)
 {
     choose_kernel(p, &s);
+    if (!s.kernel)
+        return oct_node_fail(s.last, OCT_ERR_STATE,
+                             "internal error: no kernel takes this step (%s); please report it "
+                             "with the network",
+                             s.label);
     for (int32_t i = 0; i < s.n_in; i++) {
         const oct_slot *in = s.in[i] >= 0 ? &p->slots[s.in[i]] : NULL;
 

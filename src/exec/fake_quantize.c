@@ -22,7 +22,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     oct_codes c;
 
     if (!s->fuse.fake || !oct_codes_of(s->node, &c)) return false;
-    if (p->slots[s->in[0]].data) return false;
+    if (p->slots[s->in[0]].data || !oct_step_is_f32(p, s)) return false;
     *layout = c.axis < 0 || c.axis == 1 ? OCT_LAYOUT_ANY : OCT_LAYOUT_PLAIN;
     return true;
 }

@@ -6,7 +6,7 @@
 #include "exec/fuse.h"
 #include "op/op.h"
 
-static bool is_constant(const oct_fuser *f, const oct_value *v)
+bool oct_fuser_is_constant(const oct_fuser *f, const oct_value *v)
 {
     return v->data || (v->producer && v->graph == f->p->g && f->lazy[v->producer->id]);
 }
@@ -22,7 +22,7 @@ bool oct_node_is_lazy(const oct_fuser *f, const oct_node *n)
     for (size_t i = 0; i < OCT_COUNT(ops) && !known; i++)
         known = n->op == ops[i];
     for (int32_t i = 0; i < n->n_in && known; i++)
-        known = !n->in[i] || is_constant(f, n->in[i]);
+        known = !n->in[i] || oct_fuser_is_constant(f, n->in[i]);
     return known;
 }
 

@@ -73,7 +73,8 @@ static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *sc
         const oct_tensor *t = oct_node_const(n, i);
         const oct_value *x = n->in[1 - i];
 
-        if (!t || x->data || oct_tensor_length(t) != 1 || !oct_type_equal(&x->type, &v->type))
+        if (!t || oct_fuser_is_constant(f, x) || oct_tensor_length(t) != 1 ||
+            !oct_type_equal(&x->type, &v->type))
             continue;
         *scale = (float)oct_tensor_get_f64(t, 0);
         *mul = n;
@@ -102,7 +103,7 @@ static bool take_residual(const oct_fuser *f, oct_group *g, const oct_node *u, c
     if (is_grouped(g->anchor)) return false;
     if (u->op != &oct_op_add || g->residual || u->in[0] == u->in[1]) return false;
     other = u->in[0] == v ? u->in[1] : u->in[0];
-    if (other->data || !oct_type_equal(&other->type, &v->type)) return false;
+    if (oct_fuser_is_constant(f, other) || !oct_type_equal(&other->type, &v->type)) return false;
     if (g->n_inner + 2 > OCT_GROUP_NODES) return false;
     g->fuse.residual_scale = 1.0f;
     g->residual = scaled(f, other, &g->fuse.residual_scale, &mul);
@@ -142,7 +143,7 @@ static bool find_shuffle_of(const oct_fuser *f, const oct_node *n, oct_group *g)
     const oct_node *t, *back;
     static const int64_t swap[] = {0, 2, 1, 3, 4};
 
-    if (!is_view(n)) return false;
+    if (!is_view(n) || oct_fuser_is_constant(f, n->in[0])) return false;
     x = &n->in[0]->type;
     split = &n->out[0]->type;
     t = oct_fuser_only_user(f, n->out[0]);
@@ -160,18 +161,18 @@ static bool find_shuffle_of(const oct_fuser *f, const oct_node *n, oct_group *g)
 }
 
 /* Two halves put together only to be shuffled: their channels take turns. */
-static bool is_pair(const oct_node *n)
+static bool is_pair(const oct_fuser *f, const oct_node *n)
 {
     const oct_attr *axis = oct_node_attr(n, "axis");
 
     return n->op == &oct_op_concat && n->n_in == 2 && axis && (axis->i == 1 || axis->i == -3) &&
            n->in[0]->type.rank == 4 && oct_type_equal(&n->in[0]->type, &n->in[1]->type) &&
-           !n->in[0]->data && !n->in[1]->data;
+           !oct_fuser_is_constant(f, n->in[0]) && !oct_fuser_is_constant(f, n->in[1]);
 }
 
 static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
-    const oct_node *first = is_pair(n) ? oct_fuser_only_user(f, n->out[0]) : NULL;
+    const oct_node *first = is_pair(f, n) ? oct_fuser_only_user(f, n->out[0]) : NULL;
     oct_group inner = *g;
 
     if (!first) return find_shuffle_of(f, n, g);
@@ -186,6 +187,7 @@ static bool find_means(const oct_fuser *f, const oct_node *n, oct_group *g)
     oct_means m;
 
     if (!oct_means_find(n, &m) || !oct_type_has_channels(&n->in[0]->type)) return false;
+    if (oct_fuser_is_constant(f, n->in[0])) return false; /* lies plain */
     if (!oct_fuser_only_user(f, n->out[0]) || !oct_fuser_only_user(f, m.turn->out[0]) ||
         !oct_fuser_only_user(f, m.softmax->out[0]))
         return false;
@@ -198,15 +200,22 @@ static bool find_means(const oct_fuser *f, const oct_node *n, oct_group *g)
     return true;
 }
 
-/* QuantizeLinear whose codes only a DequantizeLinear with the same parameters reads. */
+/*
+ * QuantizeLinear of floats whose codes only a DequantizeLinear with the same parameters reads. The
+ * other way round, codes to floats and back, floats lie in the middle: those two stay two steps.
+ */
 static bool find_fake(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
     const oct_node *back;
     oct_codes to, from;
 
-    if (!oct_codes_of(n, &to) || to.dtype == OCT_DTYPE_I32 || n->in[0]->data) return false;
+    if (!oct_node_is_quantize(n) || !oct_codes_of(n, &to) || to.dtype == OCT_DTYPE_I32 ||
+        oct_fuser_is_constant(f, n->in[0]))
+        return false;
     back = oct_fuser_only_user(f, n->out[0]);
-    if (!back || back->in[0] != n->out[0] || !oct_codes_of(back, &from)) return false;
+    if (!back || !oct_node_is_dequantize(back) || back->in[0] != n->out[0] ||
+        !oct_codes_of(back, &from))
+        return false;
     if (!oct_codes_equal(&to, &from)) return false;
     g->inner[g->n_inner++] = n;
     g->last = back;
@@ -228,11 +237,13 @@ static oct_status find_groups(oct_fuser *f)
 {
     oct_plan *p = f->p;
 
+    for (const oct_node *n = p->g->first; n; n = n->next) /* all: a group may read a later one */
+        f->lazy[n->id] = !p->is_dynamic[n->id] && oct_node_is_lazy(f, n);
     for (const oct_node *n = p->g->first; n; n = n->next) {
         oct_group *g = NULL;
 
-        if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id]) continue;
-        if ((f->lazy[n->id] = oct_node_is_lazy(f, n))) continue;
+        if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id] || f->lazy[n->id])
+            continue;
         if (!p->options.simulate) OCT_TRY(oct_fuser_integer(f, n, &g));
         if (!g) OCT_TRY(oct_fuser_dynamic(f, n, &g));
         if (!g) {

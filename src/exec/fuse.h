@@ -47,6 +47,7 @@ oct_status oct_fuser_dynamic(oct_fuser *f, const oct_node *n, oct_group **g);
 /* freeze.c: marks nodes whose operands are all constant behind a DequantizeLinear, and computes
  * those that a step reads in float after all. */
 bool oct_node_is_lazy(const oct_fuser *f, const oct_node *n);
+bool oct_fuser_is_constant(const oct_fuser *f, const oct_value *v); /* or will be */
 oct_status oct_plan_freeze(oct_fuser *f);
 
 #endif

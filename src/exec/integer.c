@@ -7,23 +7,34 @@
 #include "exec/fuse.h"
 #include "op/op.h"
 
-/* The codes that v stands for; NULL: it is no result of a DequantizeLinear. */
-static const oct_value *codes_behind(const oct_value *v, oct_codes *c)
+/* Codes that a step can read: stored by some step, or constant already while kernels are asked. */
+static bool can_read(const oct_fuser *f, const oct_value *codes)
 {
-    return v->producer && v->producer->graph == v->graph && oct_node_is_dequantize(v->producer) &&
-                   oct_codes_of(v->producer, c)
-               ? v->producer->in[0]
+    if (codes->data) return true;
+    if (codes->producer && f->taken[codes->producer->id]) return false;
+    return !oct_fuser_is_constant(f, codes);
+}
+
+/* The codes that v stands for; NULL: it is no result of a DequantizeLinear. */
+static const oct_value *codes_behind(const oct_fuser *f, const oct_value *v, oct_codes *c)
+{
+    const oct_node *n = v->producer;
+
+    return n && n->graph == v->graph && oct_node_is_dequantize(n) && oct_codes_of(n, c) &&
+                   can_read(f, n->in[0])
+               ? n->in[0]
                : NULL;
 }
 
 /* Weights may carry a factor for each input channel: Mul(DequantizeLinear(w), factor). */
-static const oct_value *weights_behind(const oct_value *v, oct_codes *c, const oct_tensor **factor)
+static const oct_value *weights_behind(const oct_fuser *f, const oct_value *v, oct_codes *c,
+                                       const oct_tensor **factor)
 {
     const oct_node *mul = v->producer;
 
-    if (!oct_node_is(mul, &oct_op_mul) || mul->graph != v->graph) return codes_behind(v, c);
+    if (!oct_node_is(mul, &oct_op_mul) || mul->graph != v->graph) return codes_behind(f, v, c);
     for (int i = 0; i < 2; i++) {
-        const oct_value *w = mul->in[i] ? codes_behind(mul->in[i], c) : NULL;
+        const oct_value *w = mul->in[i] ? codes_behind(f, mul->in[i], c) : NULL;
 
         *factor = oct_node_const(mul, 1 - i);
         if (w && w->data && *factor && (*factor)->type.dtype == OCT_DTYPE_F32) return w;
@@ -42,17 +53,20 @@ static bool has_weights(const oct_node *n)
 typedef struct draft {
     oct_step step;
     oct_integer integer;
+    bool is_early; /* an operand becomes a constant later: kernels cannot be asked */
 } draft;
 
-static oct_status operand(oct_plan *p, draft *d, int32_t i, const oct_value *v, bool is_weight)
+static oct_status operand(const oct_fuser *f, draft *d, int32_t i, const oct_value *v,
+                          bool is_weight)
 {
     const oct_tensor *factor = NULL;
-    const oct_value *codes = is_weight ? weights_behind(v, &d->integer.in[i], &factor)
-                                       : codes_behind(v, &d->integer.in[i]);
+    const oct_value *codes = is_weight ? weights_behind(f, v, &d->integer.in[i], &factor)
+                                       : codes_behind(f, v, &d->integer.in[i]);
 
     if (!codes) d->integer.in[i] = (oct_codes){0};
     if (codes && factor) d->integer.factor = factor;
-    return oct_fuser_slot(p, codes ? codes : v, &d->step.in[i]);
+    if (!codes && !v->data && oct_fuser_is_constant(f, v)) d->is_early = true;
+    return oct_fuser_slot(f->p, codes ? codes : v, &d->step.in[i]);
 }
 
 static oct_status draft_new(oct_plan *p, const oct_group *g, int32_t n_in, draft **out)
@@ -78,34 +92,34 @@ static oct_status draft_new(oct_plan *p, const oct_group *g, int32_t n_in, draft
     return oct_fuser_slot(p, g->last->out[0], &d->step.out[0]);
 }
 
-static oct_status draft_step(oct_plan *p, const oct_group *g, draft **out)
+static oct_status draft_step(const oct_fuser *f, const oct_group *g, draft **out)
 {
     const oct_node *n = g->anchor;
     const bool alone = oct_node_is_quantize(n) || oct_node_is_dequantize(n);
     const int32_t n_operands = alone ? 1 : n->n_in;
     draft *d;
 
-    OCT_TRY(draft_new(p, g, n_operands + (g->residual ? 1 : 0), &d));
+    OCT_TRY(draft_new(f->p, g, n_operands + (g->residual ? 1 : 0), &d));
     for (int32_t i = 0; i < n_operands; i++) {
         d->step.in[i] = -1;
-        if (n->in[i]) OCT_TRY(operand(p, d, i, n->in[i], i == 1 && has_weights(n)));
+        if (n->in[i]) OCT_TRY(operand(f, d, i, n->in[i], i == 1 && has_weights(n)));
     }
     if (oct_node_is_dequantize(n)) oct_codes_of(n, &d->integer.in[0]);
     if (g->residual) {
         d->step.fuse.residual = n_operands;
-        OCT_TRY(operand(p, d, n_operands, g->residual, false));
+        OCT_TRY(operand(f, d, n_operands, g->residual, false));
     }
     *out = d;
     return OCT_OK;
 }
 
-static bool is_accepted(const oct_plan *p, const oct_step *s)
+static bool is_accepted(const oct_plan *p, const draft *d)
 {
     const oct_kernel *k;
     oct_layout layout = OCT_LAYOUT_PLAIN;
 
-    for (int i = 0; (k = oct_kernel_at(i)); i++)
-        if ((k->flags & OCT_KERNEL_INTEGER) && k->accepts(p, s, &layout)) return true;
+    for (int i = 0; !d->is_early && (k = oct_kernel_at(i)); i++)
+        if ((k->flags & OCT_KERNEL_INTEGER) && k->accepts(p, &d->step, &layout)) return true;
     return false;
 }
 
@@ -124,8 +138,8 @@ static oct_status try_group(oct_fuser *f, const oct_group *g, oct_group **out)
     draft *d;
     oct_group *copy;
 
-    OCT_TRY(draft_step(f->p, g, &d));
-    if (!is_accepted(f->p, &d->step)) return OCT_OK;
+    OCT_TRY(draft_step(f, g, &d));
+    if (!is_accepted(f->p, d)) return OCT_OK;
     if (!(copy = oct_plan_alloc(f->p, 1, sizeof(*copy)))) return OCT_ERR_MEMORY;
     *copy = *g;
     copy->step = &d->step;
@@ -167,8 +181,8 @@ static oct_status try_planes(oct_fuser *f, const oct_group *g, oct_group **out)
     planes.fuse.planes = true;
     if (view && flattens(view)) oct_group_add(&planes, view);
     if (!leaves(f, planes.last->out[0])) return OCT_OK;
-    OCT_TRY(draft_step(f->p, &planes, &d));
-    if (!oct_kernel_int8_planes.accepts(f->p, &d->step, &layout)) return OCT_OK;
+    OCT_TRY(draft_step(f, &planes, &d));
+    if (d->is_early || !oct_kernel_int8_planes.accepts(f->p, &d->step, &layout)) return OCT_OK;
     if (!(made = oct_plan_alloc(f->p, 1, sizeof(*made)))) return OCT_ERR_MEMORY;
     *made = planes;
     made->step = &d->step;
@@ -225,19 +239,19 @@ static oct_status try_function(oct_fuser *f, const oct_node *n, oct_group **out)
     int32_t x, k;
     draft *d;
 
-    if (!is_function(n, NULL, &x) || !codes_behind(n->in[x], &c)) return OCT_OK;
+    if (!is_function(n, NULL, &x) || !codes_behind(f, n->in[x], &c)) return OCT_OK;
     while ((u = oct_fuser_only_user(f, g.last->out[0])) && is_function(u, g.last->out[0], &k))
         if (g.n_inner + 2 >= OCT_GROUP_NODES || !oct_group_add(&g, u)) break;
     end = g.last;
     end_in_codes(f, &g);
     OCT_TRY(draft_new(f->p, &g, 1, &d));
-    OCT_TRY(operand(f->p, d, 0, n->in[x], false));
+    OCT_TRY(operand(f, d, 0, n->in[x], false));
     d->integer.chain = oct_plan_alloc(f->p, OCT_GROUP_NODES, sizeof(*d->integer.chain));
     if (!d->integer.chain) return OCT_ERR_MEMORY;
     for (int i = 0; i < g.n_inner && g.inner[i] != end; i++)
         d->integer.chain[d->integer.n_chain++] = g.inner[i];
     d->integer.chain[d->integer.n_chain++] = end;
-    if (!is_accepted(f->p, &d->step)) return OCT_OK;
+    if (!is_accepted(f->p, d)) return OCT_OK;
     if (!(*out = oct_plan_alloc(f->p, 1, sizeof(**out)))) return OCT_ERR_MEMORY;
     **out = g;
     (*out)->step = &d->step;
@@ -251,7 +265,7 @@ oct_status oct_fuser_integer(oct_fuser *f, const oct_node *n, oct_group **g)
 
     *g = NULL;
     for (int32_t i = 0; i < n->n_in && !on_codes; i++)
-        on_codes = n->in[i] && codes_behind(n->in[i], &c);
+        on_codes = n->in[i] && codes_behind(f, n->in[i], &c);
     if (!on_codes || n->n_out != 1 || !n->out[0]) return OCT_OK;
     OCT_TRY(try_function(f, n, g));
     if (*g) return OCT_OK;

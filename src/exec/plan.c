@@ -174,8 +174,10 @@ static oct_status compile(oct_plan *p)
     OCT_TRY(oct_plan_fuse(p));
     OCT_TRY(oct_plan_choose(p));
     OCT_TRY(oct_plan_schedule(p));
+    OCT_TRY(oct_plan_check(p));
     OCT_TRY(oct_plan_alias(p));
     OCT_TRY(oct_plan_place(p));
+    OCT_TRY(oct_plan_check(p));
     return make_kernels(p);
 }
 

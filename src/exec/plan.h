@@ -149,6 +149,10 @@ oct_status oct_plan_schedule(oct_plan *p); /* schedule.c: the order of steps */
 oct_status oct_plan_alias(oct_plan *p);    /* alias.c: views instead of copies */
 oct_status oct_plan_place(oct_plan *p);    /* place.c: lifetimes and offsets */
 
+/* check.c: every step has a kernel, and what it reads is made before it. Before aliasing this is
+ * said of every value, behind it of the memory that values share. */
+oct_status oct_plan_check(const oct_plan *p);
+
 /* Bytes of the block that are in use during a step: the most of these is what a block needs. */
 size_t oct_plan_live_bytes(const oct_plan *p, int32_t step);
 

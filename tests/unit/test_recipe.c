@@ -3,6 +3,8 @@
 #include "tests/alloc.h"
 #include "tests/test.h"
 
+#include <octet/detect.h>
+#include <octet/quant.h>
 #include <octet/recipe.h>
 
 #include "recipe/recipe.h"
@@ -515,6 +517,26 @@ static void documentation_has_every_field(void **out)
     free(text);
 }
 
+/* ... and every name there is to choose from. */
+static void documentation_has_every_name(void **out)
+{
+    static const char *(*const lists[])(int32_t) = {oct_target_name, oct_family_name,
+                                                    oct_observer_name};
+    const char *root = getenv("OCTET_SOURCE_ROOT");
+    char path[4096], word[64], *text;
+
+    (void)out;
+    if (!root) skip();
+    snprintf(path, sizeof(path), "%s/docs/recipe.md", root);
+    text = read_file(path);
+    for (size_t k = 0; k < OCT_COUNT(lists); k++)
+        for (int32_t i = 0; lists[k](i); i++) {
+            snprintf(word, sizeof(word), "`%s`", lists[k](i));
+            if (!strstr(text, word)) fail_msg("docs/recipe.md does not name %s", word);
+        }
+    free(text);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, recipe_setup, recipe_teardown)
@@ -533,6 +555,7 @@ int main(void)
         TEST(reads_super_gradients),
         cmocka_unit_test(survives_want_of_memory),
         cmocka_unit_test(documentation_has_every_field),
+        cmocka_unit_test(documentation_has_every_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

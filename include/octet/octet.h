@@ -10,6 +10,7 @@
 #include <octet/data.h>
 #include <octet/detect.h>
 #include <octet/eval.h>
+#include <octet/file.h>
 #include <octet/graph.h>
 #include <octet/plan.h>
 #include <octet/quant.h>

@@ -44,7 +44,10 @@ oct_ctx *oct_ctx_new_like(const oct_ctx *ctx)
 {
     oct_ctx *copy = oct_ctx_new(&ctx->allocator);
 
-    if (copy) copy->mem_limit = ctx->mem_limit;
+    if (!copy) return NULL;
+    copy->mem_limit = ctx->mem_limit;
+    copy->write_check = ctx->write_check;
+    copy->write_check_user = ctx->write_check_user;
     return copy;
 }
 
@@ -63,6 +66,12 @@ void oct_ctx_set_progress(oct_ctx *ctx, oct_progress_fn progress, void *user)
 {
     ctx->progress = progress;
     ctx->progress_user = user;
+}
+
+void oct_ctx_set_write_check(oct_ctx *ctx, oct_write_fn check, void *user)
+{
+    ctx->write_check = check;
+    ctx->write_check_user = user;
 }
 
 void oct_ctx_set_memory_limit(oct_ctx *ctx, size_t mem_bytes)

@@ -5,6 +5,8 @@
 
 #include <stdatomic.h>
 
+#include <octet/file.h>
+
 #include "base/status.h"
 
 struct oct_ctx {
@@ -13,6 +15,8 @@ struct oct_ctx {
     void *log_user;
     oct_progress_fn progress;
     void *progress_user;
+    oct_write_fn write_check;
+    void *write_check_user;
     atomic_size_t mem_used; /* bytes held through oct_alloc */
     size_t mem_limit;
     int32_t n_threads;  /* 0: not set, see oct_ctx_threads() */

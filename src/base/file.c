@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/ctx.h"
 #include "base/machine.h"
 #include "base/mem.h"
 
@@ -120,11 +122,13 @@ void oct_file_unref(oct_file *f)
 }
 
 #define WRITER_BUFFER ((size_t)1 << 20)
+#define TEMP_ENDING   32 /* bytes that a temporary name is longer */
 
 struct oct_writer {
     oct_ctx *ctx;
-    char *path; /* where it goes; symbolic links resolved */
-    char *temp; /* NULL: `path` is a device or a pipe and is written directly */
+    char *path;      /* where it goes; symbolic links resolved */
+    char *temp;      /* NULL: `path` is a device or a pipe and is written directly */
+    bool is_unnamed; /* `temp` is the name it will get: until then it goes away with the process */
     char *buffer;
     size_t used;
     uint64_t offset;
@@ -151,17 +155,32 @@ static char *resolve(oct_ctx *ctx, const char *path)
     return copy;
 }
 
-/* A new file beside w->path, with the mode of the file it will replace. */
-static oct_status open_temp(oct_writer *w, const struct stat *old)
+/* Puts the next name that a temporary file may have into w->temp. */
+static void next_temp(oct_writer *w, size_t size, uint64_t *tag)
 {
-    const size_t size = strlen(w->path) + 32;
+    snprintf(w->temp, size, "%s.%06llx.tmp", w->path, (unsigned long long)(*tag & 0xffffff));
+    ++*tag;
+}
 
-    w->temp = oct_alloc(w->ctx, size);
-    if (!w->temp) return OCT_ERR_MEMORY;
-    for (uint64_t tag = (uint64_t)oct_time_ns();; tag++) {
-        snprintf(w->temp, size, "%s.%06llx.tmp", w->path, (unsigned long long)(tag & 0xffffff));
+/* A file without a name, so that a process that is killed leaves nothing. -1: not on this disk. */
+static int open_unnamed(const char *path)
+{
+    char dir[4096];
+    const char *slash = strrchr(path, '/');
+    const size_t len = slash ? (size_t)(slash - path) + 1 : 0;
+
+    if (len >= sizeof(dir) || access("/proc/self/fd", X_OK)) return -1; /* it names it in the end */
+    memcpy(dir, path, len);
+    dir[len] = '\0';
+    return open(len ? dir : ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+}
+
+static oct_status open_named(oct_writer *w, size_t size)
+{
+    for (uint64_t tag = (uint64_t)oct_time_ns();;) {
+        next_temp(w, size, &tag);
         w->fd = open(w->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (w->fd >= 0) break;
+        if (w->fd >= 0) return OCT_OK;
         if (errno != EEXIST) {
             const int error = errno;
 
@@ -170,8 +189,56 @@ static oct_status open_temp(oct_writer *w, const struct stat *old)
             return fail_errno(w->ctx, w->path, "cannot create", error);
         }
     }
+}
+
+/* Gives an unnamed file its temporary name, from which it is renamed. */
+static oct_status give_name(oct_writer *w)
+{
+    const size_t size = strlen(w->path) + TEMP_ENDING;
+    char link[64];
+
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", w->fd);
+    for (uint64_t tag = (uint64_t)oct_time_ns();;) {
+        next_temp(w, size, &tag);
+        if (!linkat(AT_FDCWD, link, AT_FDCWD, w->temp, AT_SYMLINK_FOLLOW)) break;
+        if (errno != EEXIST) return fail_errno(w->ctx, w->path, "cannot create", errno);
+    }
+    w->is_unnamed = false;
+    return OCT_OK;
+}
+
+/* A new file beside w->path, with the mode of the file it will replace. */
+static oct_status open_temp(oct_writer *w, const struct stat *old)
+{
+    const size_t size = strlen(w->path) + TEMP_ENDING;
+
+    w->temp = oct_alloc(w->ctx, size);
+    if (!w->temp) return OCT_ERR_MEMORY;
+    w->fd = open_unnamed(w->path);
+    w->is_unnamed = w->fd >= 0;
+    if (!w->is_unnamed) OCT_TRY(open_named(w, size));
     if (old) (void)fchmod(w->fd, old->st_mode & 07777); /* at best: it may be another user's */
     return OCT_OK;
+}
+
+/* The descriptor of this process that a name like /dev/stdout stands for; -1: it is no such name.
+ */
+static int own_descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    char *end = NULL;
+
+    if (strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
+    if (strcmp(path, "/dev/stderr") == 0) return STDERR_FILENO;
+    for (size_t i = 0; i < OCT_COUNT(folders); i++) {
+        const size_t len = strlen(folders[i]);
+
+        if (strncmp(path, folders[i], len)) continue;
+        const long fd = strtol(path + len, &end, 10);
+
+        return *end || end == path + len || fd < 0 || fd > INT_MAX ? -1 : (int)fd;
+    }
+    return -1;
 }
 
 static oct_status open_target(oct_writer *w)
@@ -181,10 +248,25 @@ static oct_status open_target(oct_writer *w)
 
     if (exists && S_ISDIR(old.st_mode))
         return oct_fail(w->ctx, OCT_ERR_IO, "%s: is a directory", w->path);
+    /* A rename does not ask the file, only its folder; and root may write everything. */
+    if (exists && S_ISREG(old.st_mode) && !(old.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)))
+        return oct_fail(w->ctx, OCT_ERR_IO,
+                        "%s: is read-only and stays as it is; choose another name, or make it "
+                        "writable first",
+                        w->path);
     if (!exists || S_ISREG(old.st_mode)) return open_temp(w, exists ? &old : NULL);
     w->fd = open(w->path, O_WRONLY | O_CLOEXEC);
     if (w->fd < 0) return fail_errno(w->ctx, w->path, "cannot open", errno);
     return OCT_OK;
+}
+
+static oct_status ask(oct_ctx *ctx, const char *path)
+{
+    char why[512] = "";
+
+    if (!ctx->write_check || !ctx->write_check(ctx->write_check_user, path, why, sizeof(why)))
+        return OCT_OK;
+    return oct_fail(ctx, OCT_ERR_ARG, "%s: %s", path, *why ? why : "may not be written");
 }
 
 oct_status oct_writer_open(oct_ctx *ctx, const char *path, oct_writer **out)
@@ -195,9 +277,17 @@ oct_status oct_writer_open(oct_ctx *ctx, const char *path, oct_writer **out)
     if (!w) return st;
     w->ctx = ctx;
     w->fd = -1;
+    if ((st = ask(ctx, path))) goto fail;
+    st = OCT_ERR_MEMORY;
     if (!(w->path = resolve(ctx, path))) goto fail;
     if (!(w->buffer = oct_alloc(ctx, WRITER_BUFFER))) goto fail;
-    if ((st = open_target(w))) goto fail;
+    if (own_descriptor(path) >= 0) {
+        w->fd = fcntl(own_descriptor(path), F_DUPFD_CLOEXEC, 0);
+        st = w->fd < 0 ? fail_errno(ctx, path, "cannot open", errno) : OCT_OK;
+    } else {
+        st = open_target(w);
+    }
+    if (st) goto fail;
     *out = w;
     return OCT_OK;
 fail:
@@ -292,6 +382,7 @@ static oct_status commit(oct_writer *w, bool sync)
     if (!st) st = flush(w);
     if (!st && sync && w->temp && fsync(w->fd))
         st = fail_errno(w->ctx, w->path, "cannot write", errno);
+    if (!st && w->is_unnamed) st = give_name(w);
     if (!st) {
         error = close(w->fd) ? errno : 0;
         w->fd = -1;
@@ -318,9 +409,21 @@ oct_status oct_writer_commit_unsynced(oct_writer *w)
     return commit(w, false);
 }
 
+oct_status oct_write_file(oct_ctx *ctx, const char *path, const void *data, size_t size)
+{
+    oct_writer *w = NULL;
+    oct_status st;
+
+    OCT_TRY(oct_writer_open(ctx, path, &w));
+    st = oct_writer_put(w, data, size);
+    if (!st) return oct_writer_commit(w);
+    oct_writer_abort(w);
+    return st;
+}
+
 void oct_writer_abort(oct_writer *w)
 {
     if (!w) return;
-    if (w->temp) (void)unlink(w->temp);
+    if (w->temp && !w->is_unnamed) (void)unlink(w->temp);
     free_writer(w);
 }

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
+#include "base/str.h"
 #include "data/image.h"
 #include "synth/synth.h"
 
@@ -83,18 +85,40 @@ static oct_status path_of(oct_ctx *ctx, const job *j, const char *name, char pat
     return OCT_OK;
 }
 
+/* Is this file there with these bytes already? */
+static bool is_written(oct_ctx *ctx, const char *path, const oct_str *text)
+{
+    oct_file *f = NULL;
+    bool same;
+
+    if (access(path, F_OK) || oct_file_map(ctx, path, &f)) return false;
+    same = oct_file_size(f) == text->len && memcmp(oct_file_data(f), text->s, text->len) == 0;
+    oct_file_unref(f);
+    return same;
+}
+
+/* All series of a folder have the same names. */
 static oct_status write_names(job *j)
 {
     char path[PATH_MAX];
     oct_writer *w = NULL;
+    oct_str text;
     oct_status st = OCT_OK;
 
     OCT_TRY(path_of(j->ctx, j, "names.txt", path));
-    OCT_TRY(oct_writer_open(j->ctx, path, &w));
-    for (int32_t i = 0; i < OCT_SYNTH_CLASSES && !st; i++)
-        st = oct_writer_printf(w, "%s\n", oct_synth_class_name(i));
-    if (!st) return oct_writer_commit(w);
+    oct_str_init(&text, j->ctx);
+    for (int32_t i = 0; i < OCT_SYNTH_CLASSES; i++)
+        oct_str_printf(&text, "%s\n", oct_synth_class_name(i));
+    if (text.failed) st = OCT_ERR_MEMORY;
+    if (st || is_written(j->ctx, path, &text)) goto done;
+    if ((st = oct_writer_open(j->ctx, path, &w))) goto done;
+    if (!(st = oct_writer_put(w, text.s, text.len))) {
+        st = oct_writer_commit(w);
+        w = NULL;
+    }
+done:
     oct_writer_abort(w);
+    oct_str_fini(&text);
     return st;
 }
 

@@ -3,9 +3,11 @@
 #include "tests/alloc.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -114,7 +116,6 @@ static void an_aborted_file_leaves_the_old_one(void **state)
     assert_ok(f->ctx, oct_writer_open(f->ctx, f->path, &w));
     assert_ok(f->ctx, oct_writer_printf(w, "new %d", 1));
     assert_int_equal(oct_writer_offset(w), 5);
-    assert_int_equal(n_entries(f->folder), 2);
     assert_content(f, f->path, "old");
     oct_writer_abort(w);
     oct_writer_abort(NULL);
@@ -212,6 +213,63 @@ static void devices_are_written_directly(void **state)
     assert_true(S_ISCHR(info.st_mode));
 }
 
+/* Also for root, whom the system would let. */
+static void read_only_files_stay(void **state)
+{
+    files *f = *state;
+    oct_writer *w = NULL;
+
+    write_text(f, f->path, "old");
+    assert_int_equal(chmod(f->path, 0444), 0);
+    assert_fails(f->ctx, oct_writer_open(f->ctx, f->path, &w), OCT_ERR_IO, "is read-only");
+    assert_fails(f->ctx, oct_write_file(f->ctx, f->path, "new", 3), OCT_ERR_IO, "is read-only");
+    assert_content(f, f->path, "old");
+    assert_int_equal(chmod(f->path, 0644), 0);
+    assert_ok(f->ctx, oct_write_file(f->ctx, f->path, "new", 3));
+    assert_content(f, f->path, "new");
+}
+
+static int not_twice(void *user, const char *path, char *why, size_t size)
+{
+    int *n = user;
+
+    (void)snprintf(why, size, "was %s already", strrchr(path, '/') + 1);
+    return (*n)++ > 0;
+}
+
+static void the_program_is_asked_before_a_file_is_written(void **state)
+{
+    files *f = *state;
+    int n = 0;
+
+    oct_ctx_set_write_check(f->ctx, not_twice, &n);
+    write_text(f, f->path, "old");
+    assert_fails(f->ctx, oct_write_file(f->ctx, f->path, "new", 3), OCT_ERR_ARG,
+                 "file: was file already");
+    oct_ctx_set_write_check(f->ctx, NULL, NULL);
+    assert_content(f, f->path, "old");
+    assert_int_equal(n_entries(f->folder), 1);
+}
+
+/* Killed while it writes, a process leaves nothing where the file system knows unnamed files. */
+static void a_killed_process_leaves_nothing(void **state)
+{
+    files *f = *state;
+    const int fd = open(f->folder, O_WRONLY | O_TMPFILE, 0600);
+    oct_writer *w = NULL;
+    pid_t child;
+
+    if (fd < 0) skip();
+    (void)close(fd);
+    child = fork();
+    if (child == 0) {
+        if (oct_writer_open(f->ctx, f->path, &w) || oct_writer_put(w, "x", 1)) _exit(1);
+        (void)raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(n_entries(f->folder), 0);
+}
+
 static oct_status use_files(oct_ctx *ctx)
 {
     const char *path = getenv("OCTET_TEST_FILE");
@@ -247,6 +305,10 @@ int main(void)
                                         close_folder),
         cmocka_unit_test_setup_teardown(modes_and_links_are_kept, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(devices_are_written_directly, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(read_only_files_stay, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(the_program_is_asked_before_a_file_is_written, open_folder,
+                                        close_folder),
+        cmocka_unit_test_setup_teardown(a_killed_process_leaves_nothing, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(files_survive_every_failure, open_folder, close_folder),
     };
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Files that octet writes: whole or not at all, and only where the program allows it.
+ */
+#ifndef OCTET_FILE_H
+#define OCTET_FILE_H
+
+#include <octet/ctx.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/**
+ * Asked before a file is written at `path`. Return 0 to allow it; otherwise nothing is written and
+ * the call fails with the sentence in `why` (at most `size` bytes with its end). May be called from
+ * several threads at a time.
+ */
+typedef int (*oct_write_fn)(void *user, const char *path, char *why, size_t size);
+
+/** Sets who is asked before a file is written; NULL (the default) means that any may be. */
+OCT_API void oct_ctx_set_write_check(oct_ctx *ctx, oct_write_fn check, void *user);
+
+/**
+ * Writes a file as all of octet's are: what was there before stays until the new one is whole.
+ * Read-only files are not replaced.
+ */
+OCT_API oct_status oct_write_file(oct_ctx *ctx, const char *path, const void *data, size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

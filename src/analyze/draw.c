@@ -33,13 +33,40 @@ static const char *format_of(const char *path)
     return NULL;
 }
 
-static oct_status write_file(oct_ctx *ctx, const char *path, const void *data, size_t size)
+/* A note that octet made the picture, and behind how many bytes of it the note goes. */
+typedef struct note {
+    const char *text;
+    size_t size, at;
+} note;
+
+#define NOTE(s) s, sizeof(s) - 1
+
+static note note_for(const char *format, const char *data, size_t size)
 {
+    enum { PNG_HEAD = 33 }; /* signature and IHDR */
+    const char *svg = strcmp(format, "svg") ? NULL : memmem(data, size, "<svg", 4);
+
+    if (strcmp(format, "dot") == 0) return (note){NOTE("// made by octet\n"), 0};
+    if (strcmp(format, "pdf") == 0) return (note){NOTE("%made by octet\n"), size};
+    if (strcmp(format, "png") == 0 && size > PNG_HEAD)
+        return (note){NOTE("\0\0\0\x16tEXtSoftware\0made by octet"
+                           "\xdb\xe0\xb4\xbd"),
+                      PNG_HEAD};
+    if (svg) return (note){NOTE("<!-- made by octet -->\n"), (size_t)(svg - data)};
+    return (note){0};
+}
+
+static oct_status write_file(oct_ctx *ctx, const char *path, const char *format, const char *data,
+                             size_t size)
+{
+    const note n = note_for(format, data, size);
     oct_writer *w = NULL;
     oct_status st;
 
     OCT_TRY(oct_writer_open(ctx, path, &w));
-    st = oct_writer_put(w, data, size);
+    st = oct_writer_put(w, data, n.at);
+    if (!st) st = oct_writer_put(w, n.text, n.size);
+    if (!st) st = oct_writer_put(w, data + n.at, size - n.at);
     if (st) {
         oct_writer_abort(w);
         return st;
@@ -63,13 +90,13 @@ static void limit_pixels(Agraph_t *g, const char *format)
 /* Where a picture goes: a file, or a pipe if `path` is NULL. */
 typedef struct sink {
     oct_ctx *ctx;
-    const char *path;
+    const char *path, *format;
     int fd;
 } sink;
 
 static oct_status put_picture(const sink *to, const char *data, size_t size)
 {
-    if (to->path) return write_file(to->ctx, to->path, data, size);
+    if (to->path) return write_file(to->ctx, to->path, to->format, data, size);
     while (size) {
         const ssize_t n = write(to->fd, data, size);
 
@@ -144,7 +171,7 @@ static oct_status render(oct_ctx *ctx, const char *text, const char *format, con
         return oct_fail(ctx, OCT_ERR_IO, "%s: no pipe: %s", path, strerror(errno));
     child = fork();
     if (child == 0) {
-        st = lay_out(&(sink){ctx, path, -1}, text, format);
+        st = lay_out(&(sink){ctx, path, format, -1}, text, format);
         if (st) {
             const char *why = oct_ctx_error(ctx);
 
@@ -178,7 +205,7 @@ oct_status oct_graph_draw(const oct_graph *g, const char *path)
     st = oct_graph_dot(g, &text);
     if (!st)
         st = strcmp(format, "dot") ? render(g->ctx, text.s, format, path)
-                                   : write_file(g->ctx, path, text.s, text.len);
+                                   : write_file(g->ctx, path, format, text.s, text.len);
     oct_str_fini(&text);
     return st;
 }
@@ -215,7 +242,7 @@ static oct_status render_svg(oct_ctx *ctx, const char *text, int limit_ms, oct_s
     if (pipe2(ends, O_CLOEXEC))
         return oct_fail(ctx, OCT_ERR_IO, "graph: no pipe: %s", strerror(errno));
     child = fork();
-    if (child == 0) _exit((int)lay_out(&(sink){ctx, NULL, ends[1]}, text, "svg"));
+    if (child == 0) _exit((int)lay_out(&(sink){ctx, NULL, "svg", ends[1]}, text, "svg"));
     (void)close(ends[1]);
     whole = child > 0 && read_all(ends[0], limit_ms, out);
     (void)close(ends[0]);

@@ -81,6 +81,7 @@ oct_status cli_trace_save(cli *c, const cli_trace *t, const oct_plan *plan, cons
     cli_json_add(events, NULL, metadata("thread_name", "octet"));
     for (size_t i = 0; i < t->n; i++)
         cli_json_add(events, NULL, event_json(&t->events[i], plan, zero, (int64_t)i + 1));
+    cli_json_str(j, "made_by", "octet"); /* cli_is_own() looks for it */
     cli_json_int(j, "schemaVersion", 1);
     cli_json_add(j, "deviceProperties", cli_json_array());
     cli_json_str(j, "displayTimeUnit", "ms");

@@ -38,6 +38,9 @@ typedef struct oct_codec {
     oct_status (*encode)(oct_ctx *ctx, const oct_image *im, oct_writer *w);
 } oct_codec;
 
+/* A note in every picture that is written: octet replaces only files that it made itself. */
+#define OCT_IMAGE_MADE_BY "made by octet"
+
 extern const oct_codec oct_codec_jpeg; /* jpeg.c, the only place that sees libjpeg */
 extern const oct_codec oct_codec_png;  /* png.c, the only place that sees libpng */
 

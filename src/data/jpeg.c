@@ -228,6 +228,8 @@ static oct_status encode_inside(oct_ctx *ctx, session *s, const oct_image *im)
     /* Colour as sharp as brightness: thin coloured lines are drawn on these pictures. */
     s->out.comp_info[0].h_samp_factor = s->out.comp_info[0].v_samp_factor = 1;
     jpeg_start_compress(&s->out, TRUE);
+    jpeg_write_marker(&s->out, JPEG_COM, (const JOCTET *)OCT_IMAGE_MADE_BY,
+                      (unsigned)strlen(OCT_IMAGE_MADE_BY));
     while (s->out.next_scanline < s->out.image_height) {
         /* The library does not write to its rows, it only does not say so. */
         JSAMPROW row = (JSAMPROW)im->rgb + (size_t)s->out.next_scanline * (size_t)im->width * 3;

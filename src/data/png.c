@@ -181,6 +181,12 @@ static oct_status encode_inside(oct_ctx *ctx, session *s, const oct_image *im)
     png_set_IHDR(s->png, s->info, (png_uint_32)im->width, (png_uint_32)im->height, 8,
                  PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
+    png_set_text(s->png, s->info,
+                 &(png_text){.compression = PNG_TEXT_COMPRESSION_NONE,
+                             .key = (png_charp) "Software",
+                             .text = (png_charp)OCT_IMAGE_MADE_BY,
+                             .text_length = strlen(OCT_IMAGE_MADE_BY)},
+                 1);
     png_write_info(s->png, s->info);
     for (int32_t y = 0; y < im->height; y++)
         png_write_row(s->png, im->rgb + (size_t)y * (size_t)im->width * 3);

@@ -60,13 +60,17 @@ static bool put_opsets(pb_ostream_t *s, const pb_field_t *f, void *const *arg)
     return true;
 }
 
+/* Every file names octet, if not as its producer: octet replaces only files that it made. */
 static bool put_props(pb_ostream_t *s, const pb_field_t *f, void *const *arg)
 {
     const oct_model_info *info = *arg;
+    bool is_named = !info->producer_name || !info->producer_name[0];
 
-    for (int32_t i = 0; i < info->n_props; i++)
+    for (int32_t i = 0; i < info->n_props; i++) {
         if (!oct_encode_prop(s, f, info->props[i].key, info->props[i].value)) return false;
-    return true;
+        is_named = is_named || strncmp(info->props[i].key, "octet", 5) == 0;
+    }
+    return is_named || oct_encode_prop(s, f, "octet.writer", oct_version());
 }
 
 static oct_onnx_ModelProto make_model(oct_encoder *e)

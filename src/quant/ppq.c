@@ -140,8 +140,8 @@ static json_t *whole(const oct_qmap *m)
         }
         if (put(configs, n->name, own)) put(platforms, n->name, json_string(platform));
     }
-    return json_pack("{s:o, s:o, s:o}", "configs", configs, "dispatchings", platforms, "values",
-                     values(m));
+    return json_pack("{s:s, s:o, s:o, s:o}", "made_by", "octet", "configs", configs, "dispatchings",
+                     platforms, "values", values(m));
 }
 
 static int write_some(const char *p, size_t size, void *writer)

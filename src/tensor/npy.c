@@ -9,6 +9,7 @@
 #define MAGIC      "\x93NUMPY"
 #define MAGIC_SIZE 6
 #define ALIGNMENT  64
+#define OWN_SPACES 128 /* at the end of a header that octet writes; NumPy's has fewer than 90 */
 
 /* What the header says. */
 typedef struct npy_header {
@@ -305,8 +306,10 @@ static oct_status put_array(oct_writer *w, const oct_tensor *t)
     len = (size_t)snprintf(header, sizeof(header),
                            "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
                            oct_dtype_get(t->type.dtype)->npy, shape);
-    /* Spaces and a newline, so that the data is aligned. */
-    padded = (len + 1 + sizeof(magic) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT - sizeof(magic);
+    /* Spaces and a newline, so that the data is aligned; many, so that octet knows its own files.
+     */
+    padded = (len + OWN_SPACES + 1 + sizeof(magic) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT -
+             sizeof(magic);
     memset(header + len, ' ', padded - len);
     header[padded - 1] = '\n';
     magic[8] = (uint8_t)(padded & 0xff);

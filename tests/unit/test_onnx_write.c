@@ -110,8 +110,9 @@ static void texts_and_names(void **state)
     assert_string_equal(back->info.doc, "model");
     assert_string_equal(back->info.opsets[1].domain, "org.custom");
     assert_int_equal(back->info.opsets[1].version, 3);
-    assert_int_equal(back->info.n_props, 2);
+    assert_int_equal(back->info.n_props, 3); /* who wrote it, if not its producer */
     assert_string_equal(back->info.props[1].value, "32");
+    assert_string_equal(back->info.props[2].key, "octet.writer");
     oct_graph_free(back);
     oct_str_fini(&bytes);
 }

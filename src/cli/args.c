@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/near.h"
 
 /* A table and the struct its offsets point into. */
@@ -146,16 +147,34 @@ static oct_status check_file(cli *c, const cli_file *f, const char *path)
             return cli_fail(c, OCT_ERR_ARG, "%s: no such file%s", path, cli_near_file(&near, path));
         }
     }
-    if (f->flags & CLI_FILE_OUT) {
-        const char *slash = strrchr(path, '/');
-        char *dir = slash ? cli_format("%.*s", (int)(slash - path) + 1, path) : NULL;
-        const bool missing = dir && (stat(dir, &sb) || !S_ISDIR(sb.st_mode));
-
-        free(dir);
-        if (missing)
-            return cli_fail(c, OCT_ERR_ARG, "%s: its folder does not exist; make it first", path);
-    }
+    if (f->flags & CLI_FILE_OUT) return cli_writes(c, NULL, path);
+    cli_reads(c, path);
     return OCT_OK;
+}
+
+/* The files that options name: what is read first, so that no result takes its place. */
+static oct_status check_options(cli *c, const cli_opt *opts, const char *args, int role)
+{
+    oct_status st = OCT_OK;
+
+    for (const cli_opt *o = opts; o->kind && !st; o++) {
+        if (o->role != role) continue;
+        const char *const *word = (const void *)(args + o->offset);
+        const cli_list *list = (const void *)(args + o->offset);
+        const int n = o->kind == CLI_LIST ? list->n : *word != NULL;
+        char option[64];
+
+        (void)snprintf(option, sizeof(option), "--%s", o->name);
+        for (int i = 0; i < n && !st; i++) {
+            const char *path = o->kind == CLI_LIST ? list->items[i] : *word;
+
+            if (role == CLI_READS)
+                cli_reads(c, path);
+            else
+                st = cli_writes(c, option, path);
+        }
+    }
+    return st;
 }
 
 static oct_status check_files(cli *c, const cli_command *cmd, char **files)
@@ -224,7 +243,11 @@ oct_status cli_parse(cli *c, const cli_command *cmd, int argc, char **argv, void
             return st;
     }
     if (c->opt.help || alone_given(cmd, args)) return OCT_OK;
-    return check_files(c, cmd, words);
+    (void)check_options(c, cmd->opts, args, CLI_READS);
+    if ((st = check_files(c, cmd, words))) return st;
+    st = check_options(c, cmd->opts, args, CLI_WRITES);
+    if (st) c->hint_help = false;
+    return st;
 }
 
 void cli_parse_free(const cli_command *cmd, void *args, char **files)

@@ -25,6 +25,9 @@ static const cli_opt common_opts[] = {
     {CLI_FLAG, "json", offsetof(cli_common, json), .help = "print the result as JSON"},
     {CLI_FLAG, "quiet", offsetof(cli_common, quiet),
      .help = "print only results and errors: no progress, no notes"},
+    {CLI_FLAG, "force", offsetof(cli_common, force),
+     .help = "replace existing files that octet did not make; never one that the command reads, "
+             "nor a read-only one"},
     {CLI_FLAG, "help", offsetof(cli_common, help), .help = "show this help"},
     {0},
 };

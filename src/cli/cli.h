@@ -50,11 +50,14 @@ typedef struct cli_opt {
     char letter;       /* short form: 'o' for -o; 0: none */
     size_t given;      /* offset of a bool that tells that it was typed; 0: none */
     const char *usual; /* default that is only shown */
+    int role;          /* of a file's name: CLI_READS, CLI_WRITES; see guard.h */
 } cli_opt;
+
+enum { CLI_READS = 1, CLI_WRITES = 2 };
 
 enum {
     CLI_FILE_IN = 1u << 0,    /* must exist: a missing one is answered with the nearest name */
-    CLI_FILE_OUT = 1u << 1,   /* its folder must exist */
+    CLI_FILE_OUT = 1u << 1,   /* its folder must exist; see guard.h for what may be replaced */
     CLI_FILE_MANY = 1u << 2,  /* one or more; only the last of a table */
     CLI_FILE_MAYBE = 1u << 3, /* may be left out; only the last of a table */
 };
@@ -73,13 +76,14 @@ typedef struct cli_example {
 
 /* The options every command takes. */
 typedef struct cli_common {
-    bool help, quiet, json;
+    bool help, quiet, json, force;
     int64_t threads; /* 0: the library's choice */
     int64_t seed;
     bool seed_given;
 } cli_common;
 
 typedef struct cli_command cli_command;
+typedef struct cli_guard cli_guard;
 
 /* One call of the program. */
 typedef struct cli {
@@ -87,6 +91,7 @@ typedef struct cli {
     const cli_command *cmd;
     char **words; /* what was typed behind "octet"; ends with NULL */
     cli_common opt;
+    cli_guard *guard;     /* of the files it reads and writes */
     const char *model;    /* the file at work, for messages; NULL before one is loaded */
     bool hint_help;       /* the words were wrong, not what they name: --help helps */
     char error[2048];     /* why a command failed, where the library does not know it; "" */

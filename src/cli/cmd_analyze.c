@@ -15,9 +15,9 @@ typedef struct args {
 } args;
 
 static const cli_opt opts[] = {
-    {CLI_STR, "images", offsetof(args, images), "DIR",
+    {CLI_STR, "images", offsetof(args, images), "DIR", .role = CLI_READS,
      .help = "folder of pictures, or of tensors (.npy, .npz) for all inputs (required)"},
-    {CLI_STR, "qmap", offsetof(args, qmap), "FILE",
+    {CLI_STR, "qmap", offsetof(args, qmap), "FILE", .role = CLI_READS,
      .help = "instead of QUANTIZED: what octet quantize --save-qmap wrote for MODEL"},
     {CLI_INT, "limit", offsetof(args, limit), "N", .help = "only the first N pictures", .def = "16",
      .min = 1},

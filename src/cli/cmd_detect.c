@@ -28,7 +28,7 @@ static const cli_opt opts[] = {
      .def = "100", .min = 1},
     {CLI_FLAG, "per-class", offsetof(args, per_class),
      .help = "boxes of different classes do not suppress each other, as in octet eval"},
-    {CLI_STR, "labels", offsetof(args, labels), "FILE",
+    {CLI_STR, "labels", offsetof(args, labels), "FILE", .role = CLI_READS,
      .help = "names of the classes, one a line; without it COCO's if there are 80"},
     {CLI_STR, "family", offsetof(args, family), "FAMILY",
      .help = "how to read the outputs; auto: from their shapes", .def = "auto"},

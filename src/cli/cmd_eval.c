@@ -19,9 +19,9 @@ typedef struct args {
 } args;
 
 static const cli_opt opts[] = {
-    {CLI_STR, "images", offsetof(args, images), "DIR",
+    {CLI_STR, "images", offsetof(args, images), "DIR", .role = CLI_READS,
      .help = "folder of pictures (required); with a folder for each class, these are the labels"},
-    {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR",
+    {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR", .role = CLI_READS,
      .help = "labels: COCO .json, folder of VOC .xml or YOLO .txt, or a list 'name class'"},
     {CLI_STR, "family", offsetof(args, family), "FAMILY",
      .help = "how to read the outputs; auto: from their shapes", .def = "auto"},
@@ -30,7 +30,7 @@ static const cli_opt opts[] = {
     {CLI_INT, "limit", offsetof(args, limit), "N", .help = "only the first N pictures", .min = 1},
     {CLI_INT, "batch", offsetof(args, batch), "N", .help = "pictures in one run", .def = "1",
      .min = 1},
-    {CLI_STR, "results", offsetof(args, results), "FILE",
+    {CLI_STR, "results", offsetof(args, results), "FILE", .role = CLI_WRITES,
      .help = "write the detections as a COCO results file"},
     {CLI_F64, "score", offsetof(args, score), "S", .help = "keep detections with a higher score",
      .def = "0.01"},
@@ -38,7 +38,7 @@ static const cli_opt opts[] = {
      .help = "of boxes of one class that overlap more than this, keep the best", .def = "0.65"},
     {CLI_INT, "max-det", offsetof(args, max_det), "N", .help = "detections of a picture, at most",
      .def = "100", .min = 1},
-    {CLI_STR, "qmap", offsetof(args, qmap), "FILE",
+    {CLI_STR, "qmap", offsetof(args, qmap), "FILE", .role = CLI_READS,
      .help = "with the quantization that octet quantize --save-qmap wrote for this model"},
     {CLI_FLAG, "in-float", offsetof(args, in_float),
      .help = "compute quantized layers in float on rounded numbers, as other tools simulate them: "

@@ -15,7 +15,7 @@ typedef struct args {
 } args;
 
 static const cli_opt opts[] = {
-    {CLI_STR, "graph", offsetof(args, graph), "FILE",
+    {CLI_STR, "graph", offsetof(args, graph), "FILE", .role = CLI_WRITES,
      .help = "draw the whole model into FILE: .svg, .png, .pdf or .dot"},
     {CLI_STR, "filter", offsetof(args, filter), "REGEX",
      .help = "list only nodes in whose name or operator the pattern (PCRE) is found; ^ and $ "

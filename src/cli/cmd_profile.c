@@ -23,7 +23,7 @@ static const cli_opt opts[] = {
      .def = "5"},
     {CLI_INT, "top", offsetof(args, top), "N", .help = "list the N slowest nodes; 0: all",
      .def = "30"},
-    {CLI_STR, "trace", offsetof(args, trace), "FILE",
+    {CLI_STR, "trace", offsetof(args, trace), "FILE", .role = CLI_WRITES,
      .help =
          "write a trace for chrome://tracing, Perfetto (.json) or TensorBoard (.pt.trace.json)"},
     {CLI_INT, "batch", offsetof(args, batch), "N", .help = "set the first dimension of the inputs",

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <octet/quant.h>
 #include <octet/recipe.h>
 
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/measure.h"
 #include "cli/model.h"
 #include "cli/near.h"
@@ -175,34 +175,28 @@ static oct_status print_recipe(job *j)
 
 /* --- before the work: what would make it vain --- */
 
-static bool is_same_file(const char *a, const char *b)
+/* What is read, by option or recipe, and then what is written: none of it may be the other. */
+static oct_status check_files(job *j, const oct_dataset_options *d)
 {
-    struct stat x, y;
+    const oct_recipe_job *s = &j->settings;
+    oct_dataset_options truth;
+    char *cfg;
+    oct_status st;
 
-    return strcmp(a, b) == 0 ||
-           (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino);
-}
-
-/* A file to write: in a folder that is there, and not the model itself. */
-static oct_status check_out(job *j, const char *option, const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    char *dir = slash ? cli_format("%.*s", (int)(slash - path) + 1, path) : NULL;
-    struct stat sb;
-    const bool missing = dir && (stat(dir, &sb) || !S_ISDIR(sb.st_mode));
-
-    free(dir);
-    if (!path) return OCT_OK;
-    if (missing)
-        return cli_fail(j->c, OCT_ERR_ARG, "option --%s: the folder of %s does not exist", option,
-                        path);
-    if (stat(path, &sb) == 0 && S_ISDIR(sb.st_mode))
-        return cli_fail(j->c, OCT_ERR_ARG, "option --%s: %s is a folder", option, path);
-    if (is_same_file(path, j->settings.model))
-        return cli_fail(j->c, OCT_ERR_ARG,
-                        "option --%s: %s is the model itself; give the result another name", option,
-                        path);
-    return OCT_OK;
+    oct_dataset_options_init(&truth);
+    oct_recipe_get_eval_data(j->recipe, &truth);
+    cli_reads(j->c, s->model);
+    cli_reads(j->c, j->a->recipe);
+    cli_reads(j->c, d->images);
+    cli_reads(j->c, d->annotations);
+    if (s->eval) cli_reads(j->c, truth.images), cli_reads(j->c, truth.annotations);
+    if ((st = cli_check_onnx_name(j->c, "--output", s->output))) return st;
+    if ((st = cli_writes(j->c, "--output", s->output))) return st;
+    if (s->save_qmap && (st = cli_writes(j->c, "--save-qmap", s->save_qmap))) return st;
+    cfg = cli_quantize_cfg_path(s);
+    if (cfg) st = cli_writes(j->c, "--quant-cfg", cfg);
+    free(cfg);
+    return st;
 }
 
 static oct_status check_settings(job *j)
@@ -218,9 +212,7 @@ static oct_status check_settings(job *j)
     if (!d.images)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
-    if ((st = check_out(j, "output", s->output))) return st;
-    if ((st = check_out(j, "save-qmap", s->save_qmap))) return st;
-    if ((st = check_out(j, "quant-cfg", s->quant_cfg))) return st;
+    if ((st = check_files(j, &d))) return st;
     return j->a->report ? cli_report_check(j->c, j->a->report) : OCT_OK;
 }
 

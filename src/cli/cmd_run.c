@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/model.h"
 #include "cli/near.h"
 #include "cli/regex.h"
@@ -123,6 +124,7 @@ static oct_status load_input(job *j, const char *spec)
     if (j->in[i])
         return cli_fail(j->c, OCT_ERR_ARG, "option --input: '%s' is given twice",
                         oct_value_name(oct_graph_input(j->g, i)));
+    cli_reads(j->c, file);
     j->c->model = NULL; /* what fails here is about the .npy file */
     if ((st = oct_tensor_load_npy(j->c->ctx, file, &j->in[i]))) return st;
     return check_fit(j, oct_graph_input(j->g, i), j->in[i], file);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/model.h"
 #include "cli/near.h"
 #include "cli/table.h"
@@ -24,7 +25,7 @@ static const cli_opt opts[] = {
 
 static const cli_file file_args[] = {
     {"IN", "an ONNX file", CLI_FILE_IN},
-    {"OUT", "the ONNX file to write; may be the same", CLI_FILE_OUT},
+    {"OUT", "the ONNX file to write", CLI_FILE_OUT},
     {0},
 };
 
@@ -181,12 +182,13 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_status st;
 
     if (a->list) return print_passes(c);
+    if ((st = cli_check_onnx_name(c, NULL, files[1]))) return st;
     if ((st = check_passes(c, "only", a->only))) return st;
     if ((st = check_passes(c, "skip", a->skip))) return st;
     oct_simplify_options_init(&o);
     o.only = a->only;
     o.skip = a->skip;
-    bytes = cli_file_size(files[0]); /* OUT may be the same file */
+    bytes = cli_file_size(files[0]);
 
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) goto done;
     cli_totals_init(&before, g);

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/table.h"
 
@@ -92,36 +90,16 @@ oct_status cli_json_print(cli *c, const cli_json *j)
     return OCT_OK;
 }
 
-/* As fopen would make it: mkstemp leaves files readable by their owner only. */
-static void set_mode(int fd)
-{
-    const mode_t mask = umask(0);
-
-    (void)umask(mask);
-    (void)fchmod(fd, 0666 & ~mask);
-}
-
 oct_status cli_json_save(cli *c, const cli_json *j, const char *path)
 {
-    char *tmp = cli_format("%s.XXXXXX", path);
-    oct_status st = OCT_OK;
-    int fd;
+    char *text = json_dumps(j, FLAGS | JSON_COMPACT);
+    oct_status st;
 
+    if (!text) (void)checked(NULL);
+    c->model = NULL; /* what fails here is about the file */
     cli_hold_interrupts();
-    fd = mkstemp(tmp);
-    if (fd < 0) {
-        st = cli_fail(c, OCT_ERR_IO, "%s: cannot write here: %s", path, strerror(errno));
-        goto done;
-    }
-    set_mode(fd);
-    if (json_dumpfd(j, fd, FLAGS | JSON_COMPACT) || fsync(fd))
-        st = cli_fail(c, OCT_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-    (void)close(fd);
-    if (!st && rename(tmp, path))
-        st = cli_fail(c, OCT_ERR_IO, "%s: cannot rename to it: %s", path, strerror(errno));
-    if (st) (void)unlink(tmp);
-done:
+    st = oct_write_file(c->ctx, path, text, strlen(text));
     cli_release_interrupts();
-    free(tmp);
+    free(text);
     return st;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/near.h"
 #include "cli/table.h"
 
@@ -148,6 +149,7 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         cli_parse_free(cmd, args, files);
         return EXIT_FAILED;
     }
+    cli_guard_start(&c);
     st = cli_parse(&c, cmd, argc, argv, args, &files);
     if (c.opt.help) {
         cli_help_command(stdout, cmd);
@@ -160,6 +162,7 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         st = cmd->run(&c, args, files);
     }
     exit_status = report(&c, st);
+    cli_guard_end(&c);
     cli_parse_free(cmd, args, files);
     oct_ctx_free(c.ctx);
     return exit_status;

@@ -14,6 +14,9 @@
  */
 oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings);
 
+/* Where the scales in PPQ's form go, to be freed; NULL: nowhere. */
+char *cli_quantize_cfg_path(const oct_recipe_job *settings);
+
 typedef struct cli_quantize_report {
     cli *c;
     const oct_quantized *q;

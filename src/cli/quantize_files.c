@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "cli/guard.h"
 #include "cli/quantize.h"
 
 /* A file beside the network, which gets its name when the network is written. */
@@ -17,39 +19,44 @@ static void side_init(side_file *f, const char *path)
 {
     if (!path) return;
     f->path = cli_format("%s", path);
-    f->temporary = cli_format("%s.%ld.tmp", path, (long)getpid());
+    f->temporary =
+        cli_is_sink(path) ? cli_format("%s", path) : cli_format("%s.%ld.tmp", path, (long)getpid());
 }
 
 static void side_fini(side_file *f)
 {
-    if (f->temporary) (void)unlink(f->temporary); /* already renamed if all went well */
+    if (f->temporary && strcmp(f->temporary, f->path))
+        (void)unlink(f->temporary); /* already renamed if all went well */
     free(f->path);
     free(f->temporary);
 }
 
 static oct_status side_rename(cli *c, const side_file *f)
 {
-    if (!f->path || rename(f->temporary, f->path) == 0) return OCT_OK;
+    if (!f->path || strcmp(f->temporary, f->path) == 0 || rename(f->temporary, f->path) == 0)
+        return OCT_OK;
     return cli_fail(c, OCT_ERR_IO, "%s: cannot rename to it: %s", f->path, strerror(errno));
 }
 
-static char *usual_cfg(const char *output)
+char *cli_quantize_cfg_path(const oct_recipe_job *settings)
 {
+    const char *output = settings->output, *cfg = settings->quant_cfg;
     const size_t len = strlen(output);
-    const bool has_end = len > 5 && strcmp(output + len - 5, ".onnx") == 0;
+    const bool has_end = len > 5 && strcasecmp(output + len - 5, ".onnx") == 0;
 
+    if (cfg) return strcmp(cfg, "none") == 0 ? NULL : cli_format("%s", cfg);
+    if (cli_is_sink(output)) return NULL; /* nothing can lie beside a device */
     return cli_format("%.*s.quant_cfg.json", (int)(has_end ? len - 5 : len), output);
 }
 
 oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings)
 {
-    char *cfg =
-        settings->quant_cfg ? cli_format("%s", settings->quant_cfg) : usual_cfg(settings->output);
+    char *cfg = cli_quantize_cfg_path(settings);
     side_file qmap = {0}, ppq = {0};
     oct_status st = OCT_OK;
 
     side_init(&qmap, settings->save_qmap);
-    side_init(&ppq, strcmp(cfg, "none") == 0 ? NULL : cfg);
+    side_init(&ppq, cfg);
     c->model = settings->output;
     cli_hold_interrupts();
     if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/compare.h"
+#include "cli/guard.h"
 #include "cli/model.h"
 
 enum { WARMUP_RUNS = 3, ENOUGH_RUNS = 400 };
@@ -54,7 +55,7 @@ oct_status cli_report_check(cli *c, const char *dir)
             st = cli_fail(c, OCT_ERR_ARG, "option --report: %s is not a folder", dir);
         else if (stat(page, &sb) == 0 && S_ISDIR(sb.st_mode))
             st = cli_fail(c, OCT_ERR_ARG, "option --report: %s is a folder", page);
-        else
+        else if (!(st = cli_writes(c, "--report", page)))
             st = try_writing(c, dir);
     } else {
         if (slash) slash[slash == parent] = '\0'; /* the root keeps its name */

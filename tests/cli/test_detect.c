@@ -253,6 +253,19 @@ static void eval_says_what_is_wrong(void **state)
     must_contain(p->last.out, "1 images in ");
 }
 
+/* A4: a photo that was given is not drawn on, nor another that octet did not make. */
+static void pictures_of_the_user_stay(void **state)
+{
+    place *p = *state;
+
+    must_refuse(p, "detect dog.onnx img/a.png --out img --quiet --force", 2,
+                "is read by this command");
+    write_file(p, "a.png", "a photo", 7);
+    must_refuse(p, "detect dog.onnx img/a.png --out . --quiet", 2, "octet did not make it");
+    assert_int_equal(octet(p, "detect dog.onnx img/a.png --out found --quiet"), 0);
+    assert_int_equal(octet(p, "detect dog.onnx img/a.png --out found --quiet"), 0);
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, files_setup, place_teardown)
@@ -261,6 +274,7 @@ int main(int argc, char **argv)
         TEST(detect_classifies),           TEST(detect_says_what_is_wrong),
         TEST(eval_prints_the_agreed_keys), TEST(eval_prints_tables),
         TEST(eval_scores_classifiers),     TEST(eval_says_what_is_wrong),
+        TEST(pictures_of_the_user_stay),
     };
 
     if (argc != 2) return 2;

@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "unit/detect_net.h"
 
@@ -329,6 +330,23 @@ static void foreign_files_are_explained(void **state)
     must_contain(p->last.out, "1 layer ignored by name: /head/Conv\n");
 }
 
+/* A4: what octet made is made again, and a device has nothing beside it. */
+static void files_are_replaced_only_if_octet_made_them(void **state)
+{
+    place *p = *state;
+    const int n = count_files(p);
+
+    assert_int_equal(octet(p, QUANTIZE "--save-qmap q.json --report r"), 0);
+    assert_int_equal(octet(p, QUANTIZE "--save-qmap q.json --report r"), 0);
+    assert_int_equal(count_files(p), n + 4);
+    assert_int_equal(octet(p, "quantize net.onnx -o /dev/null --images img"), 0);
+    assert_int_equal(access("/dev/null.quant_cfg.json", F_OK), -1);
+    write_file(p, "r/index.html", "mine", 4);
+    must_refuse(p, QUANTIZE "--report r", 2, "r/index.html: is there already, and octet did not");
+    write_file(p, "out.quant_cfg.json", "mine", 4);
+    must_refuse(p, QUANTIZE, 2, "out.quant_cfg.json: is there already, and octet did not make it");
+}
+
 /* --- mistakes --- */
 
 static void says_what_is_missing(void **state)
@@ -341,11 +359,23 @@ static void says_what_is_missing(void **state)
         {"quantize", "MODEL is missing", 2},
         {"quantize net.onnx --images img", "--output is missing", 2},
         {"quantize net.onnx -o out.onnx", "pictures to calibrate on are missing", 2},
-        {"quantize net.onnx -o net.onnx --images img", "is the model itself", 2},
-        {"quantize net.onnx -o ./net.onnx --images img", "is the model itself", 2},
+        {"quantize net.onnx -o net.onnx --images img", "is read by this command", 2},
+        {"quantize net.onnx -o ./net.onnx --images img", "is the same file as net.onnx", 2},
         {"quantize net.onnx -o no/out.onnx --images img", "does not exist", 2},
-        {"quantize net.onnx -o out.onnx --images img --save-qmap no/q", "--save-qmap: the folder",
-         2},
+        {"quantize net.onnx -o out.onnx --images img --save-qmap no/q",
+         "--save-qmap no/q: its folder", 2},
+        {"quantize net.onnx -o out.onnx --images img --quant-cfg out.onnx",
+         "two results cannot go into one file", 2},
+        {"quantize net.onnx -o out.onnx --images img --save-qmap net.onnx",
+         "net.onnx: it is read by this command", 2},
+        {"quantize net.onnx -o out.onnx --images img --annotations classes.txt --save-qmap "
+         "classes.txt --force",
+         "classes.txt: it is read by this command", 2},
+        {"quantize net.onnx -o classes.txt --images img", "a name that ends in .onnx", 2},
+        {"quantize net.onnx -o out.xml --images img", "a name that ends in .onnx", 2},
+        {"quantize net.onnx -o - --images img", "a name that ends in .onnx", 2},
+        {"quantize net.onnx -o out.onnx --images img --quant-cfg classes.txt",
+         "octet did not make it", 2},
         {"quantize ney.onnx -o out.onnx --images img", "did you mean 'net.onnx'?", 2},
         {QUANTIZE "--report net.onnx", "net.onnx is not a folder", 2},
         {QUANTIZE "--report nowhere/r", "cannot write into nowhere", 1},
@@ -449,9 +479,9 @@ static void full_disk_keeps_the_old_file(void **state)
     assert_int_equal(chmod(path, 0777), 0);
     (void)snprintf(p->program, sizeof(p->program), "%.4000s", path);
     n = count_files(p);
-    assert_int_equal(octet(p, QUANTIZE), 1);
+    assert_int_equal(octet(p, QUANTIZE "--force"), 1);
     must_contain(p->last.err, "out.");
-    assert_int_equal(octet(p, QUANTIZE "--quant-cfg none"), 1);
+    assert_int_equal(octet(p, QUANTIZE "--quant-cfg none --force"), 1);
     must_contain(p->last.err, "out.onnx: ");
     assert_int_equal(count_files(p), n);
     for (int i = 0; i < 2; i++) {
@@ -519,6 +549,7 @@ int main(int argc, char **argv)
         TEST(takes_tensors),
         TEST(recipe_equals_command_line),
         TEST(foreign_files_are_explained),
+        TEST(files_are_replaced_only_if_octet_made_them),
         TEST(says_what_is_missing),
         TEST(misspelt_key_has_a_place),
         TEST(names_that_match_nothing),

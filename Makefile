@@ -51,6 +51,7 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_qdq.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \
 	exit $$status
 
 bench-peers: all $(PEERS)/ready

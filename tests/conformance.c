@@ -3,7 +3,7 @@
  * Runs ONNX backend tests: folders with model.onnx and test_data_set_*, or bare *.onnx files with
  * *_output_N.pb beside them, fed with 0, 1/n, 2/n, ...
  *
- *   conformance DIR [--filter SUBSTR] [--plain | --plan] [-v]
+ *   conformance DIR [--filter SUBSTR] [--plain | --plan] [--least PASSED] [-v]
  *
  * Each case runs in a child process, on plain kernels (unless --plan) and through a plan (unless
  * --plain).
@@ -44,6 +44,7 @@ typedef enum verdict { PASSED, FAILED, SKIPPED } verdict;
 typedef struct options {
     const char *dir, *filter;
     bool plain, plan, verbose;
+    int least; /* cases that must pass: a case that is skipped must not go unnoticed */
 } options;
 
 /*
@@ -473,6 +474,8 @@ static bool parse(int argc, char **argv, options *o)
             o->verbose = true;
         else if (strcmp(argv[i], "--filter") == 0 && i + 1 < argc)
             o->filter = argv[++i];
+        else if (strcmp(argv[i], "--least") == 0 && i + 1 < argc)
+            o->least = atoi(argv[++i]);
         else if (argv[i][0] != '-' && !o->dir)
             o->dir = argv[i];
         else
@@ -488,7 +491,8 @@ int main(int argc, char **argv)
     int count[3] = {0, 0, 0}, n;
 
     if (!parse(argc, argv, &o)) {
-        fprintf(stderr, "usage: conformance DIR [--filter SUBSTR] [--plain | --plan] [-v]\n");
+        fprintf(stderr, "usage: conformance DIR [--filter SUBSTR] [--plain | --plan] "
+                        "[--least PASSED] [-v]\n");
         return 2;
     }
     if ((n = scandir(o.dir, &entries, NULL, by_name)) < 0) {
@@ -501,5 +505,6 @@ int main(int argc, char **argv)
     }
     free(entries);
     printf("%d passed, %d failed, %d skipped\n", count[PASSED], count[FAILED], count[SKIPPED]);
-    return count[FAILED] ? 1 : 0;
+    if (count[PASSED] < o.least) printf("fewer than the %d that passed before\n", o.least);
+    return count[FAILED] || count[PASSED] < o.least ? 1 : 0;
 }

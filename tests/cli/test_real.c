@@ -2,8 +2,6 @@
 /* Every command on the real networks, where they are there. */
 #include "cli/program.h"
 
-#include <glob.h>
-
 /* Runs a command whose result must be JSON. */
 static void run_json(place *p, const char *words)
 {
@@ -34,21 +32,30 @@ static void try_model(place *p, const char *path)
 
 static void commands_work_on_real_networks(void **state)
 {
-    static const char *const folders[] = {"models", "yolo-nas", "pt2"};
-    const char *shared = getenv("OCTET_SHARED");
-    char pattern[4096];
-    size_t n = 0;
+    static const char *const files[] = {
+        "models/mobilenet_v1_0.25_224.onnx",
+        "models/mobilenetv2_qdq_244.onnx",
+        "models/mobilenetv2_qoperator.onnx",
+        "models/nanodet_m_416.onnx",
+        "models/nms-yolov8.onnx",
+        "models/picodet_s_416.onnx",
+        "models/yolov8n.onnx",
+        "models/yolov8n_dynint8.onnx",
+        "models/yolov8n_qdq_int8.onnx",
+        "models/yolov8n_qdq_allops_broken.onnx",
+        "models/yolox_nano_416.onnx",
+        "yolo-nas/yolo_nas_bccd_folded.onnx",
+        "yolo-nas/yolo_nas_bccd_train.onnx",
+        "pt2/mobilenet_v3_small_035.onnx",
+        "pt2/resnet_tiny.onnx",
+        "pt2/squeezenet1_1.onnx",
+    };
+    char path[4096];
 
-    for (size_t i = 0; i < OCT_COUNT(folders); i++) {
-        glob_t found;
-
-        snprintf(pattern, sizeof(pattern), "%s/data/%s/*.onnx", shared, folders[i]);
-        if (glob(pattern, 0, NULL, &found)) continue;
-        for (size_t k = 0; k < found.gl_pathc; k++, n++)
-            try_model(*state, found.gl_pathv[k]);
-        globfree(&found);
+    for (size_t i = 0; i < OCT_COUNT(files); i++) {
+        snprintf(path, sizeof(path), "%s/data/%s", getenv("OCTET_SHARED"), files[i]);
+        try_model(*state, path);
     }
-    assert_true(n > 0);
 }
 
 int main(int argc, char **argv)

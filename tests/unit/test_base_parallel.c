@@ -141,7 +141,7 @@ static void threads_can_be_set(void **state)
     static const int cases[][2] = {{2, 2}, {0, 1}, {3, 3}, {-5, 1}, {1, 1}};
 
     (void)state;
-    if (!omp_get_max_threads) skip();
+    if (!omp_get_max_threads) skip_test("OpenMP is not linked in");
     for (size_t i = 0; i < OCT_COUNT(cases); i++) {
         oct_parallel_set_threads(cases[i][0]);
         assert_int_equal(omp_get_max_threads(), cases[i][1]);
@@ -159,5 +159,5 @@ int main(void)
         cmocka_unit_test(threads_can_be_set),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_test_group(tests);
 }

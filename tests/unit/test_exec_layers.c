@@ -247,10 +247,7 @@ static void shared_detectors(void **state)
     const char *shared = getenv("OCTET_SHARED");
     const files *t = *state;
 
-    if (!shared) {
-        print_message("skipped: OCTET_SHARED is not set\n");
-        skip();
-    }
+    if (!shared) skip_test("../shared is not there");
     for (size_t i = 0; i < OCT_COUNT(nets); i++) {
         oct_dataset *d;
         char path[512];
@@ -271,5 +268,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(shared_detectors, setup_files, teardown_files),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_test_group(tests);
 }

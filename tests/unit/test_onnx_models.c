@@ -70,7 +70,7 @@ static void all_models_come_back(void **state)
     } rows[] = {{"models", 11}, {"yolo-nas", 2}, {"pt2", 3}, {"conformance/onnx", 1600}};
     const char *shared = getenv("OCTET_SHARED");
 
-    if (!shared) skip();
+    if (!shared) skip_test("../shared is not there");
     for (size_t i = 0; i < OCT_COUNT(rows); i++) {
         int n_read = 0, n_refused = 0;
         char path[4096];
@@ -129,5 +129,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_models_come_back, setup, teardown),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_test_group(tests);
 }

@@ -146,7 +146,7 @@ static oct_graph *load(fixture *f, const char *folder, const char *name)
     oct_graph *g = NULL;
     char path[512];
 
-    if (!shared || !*shared) skip();
+    if (!shared || !*shared) skip_test("../shared is not there");
     snprintf(path, sizeof(path), "%s/data/%s/%s", shared, folder, name);
     assert_ok(f->ctx, oct_onnx_load(f->ctx, path, &g));
     return g;
@@ -179,7 +179,7 @@ static void says_what_is_missing(void **state)
     oct_graph *g = NULL;
     char path[512];
 
-    if (!shared || !*shared) skip();
+    if (!shared || !*shared) skip_test("../shared is not there");
     snprintf(path, sizeof(path), "%s/data/conformance/ort-qdq/conv_qdq_external_ini.onnx", shared);
     assert_fails(f->ctx, oct_onnx_load(f->ctx, path, &g), OCT_ERR_IO, "conv_qdq_external_ini.bin");
 }
@@ -568,5 +568,5 @@ int main(void)
         TEST(survives_without_memory),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_test_group(tests);
 }

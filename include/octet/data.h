@@ -17,7 +17,7 @@ typedef struct oct_image oct_image;
 /** How to decode a picture. */
 typedef struct oct_image_options {
     size_t struct_size; /**< set by oct_image_options_init() */
-    int32_t exif;       /**< 1: turn it as its EXIF orientation says (default 0, as COCO tools) */
+    int32_t exif;       /**< 1: turn it as its EXIF orientation says (default, as OpenCV does) */
     int64_t max_pixels; /**< refuse larger pictures (default 178,956,970, as Pillow warns) */
 } oct_image_options;
 
@@ -28,7 +28,7 @@ static inline void oct_image_options_init(oct_image_options *o)
     oct_image_options_init_sized(o, sizeof(*o));
 }
 
-/** Reads a JPEG or PNG file, whatever its extension. `options` may be NULL. */
+/** Reads a JPEG, PNG, WebP, BMP or TIFF file, whatever its extension. `options` may be NULL. */
 OCT_API oct_status oct_image_load(oct_ctx *ctx, const char *path, const oct_image_options *options,
                                   oct_image **out);
 

@@ -7,11 +7,24 @@
 
 #define MAX_PIXELS 178956970 /* where Pillow starts to warn */
 
-static const oct_codec *const codecs[] = {&oct_codec_jpeg, &oct_codec_png};
+static const oct_codec *const codecs[] = {&oct_codec_jpeg, &oct_codec_png, &oct_codec_webp,
+                                          &oct_codec_bmp, &oct_codec_tiff};
+
+/* Kinds that people have and octet does not read, by their first bytes. */
+static const struct {
+    const char *name;
+    size_t at, size;
+    const char *bytes;
+} unread[] = {
+    {"GIF", 0, 4, "GIF8"},       {"HEIC", 4, 8, "ftypheic"},    {"HEIC", 4, 8, "ftypmif1"},
+    {"AVIF", 4, 8, "ftypavif"},  {"JPEG XL", 0, 2, "\xff\x0a"}, {"JPEG XL", 4, 4, "JXL "},
+    {"JPEG 2000", 4, 4, "jP  "}, {"Photoshop", 0, 4, "8BPS"},   {"PDF", 0, 5, "%PDF-"},
+    {"SVG", 0, 4, "<svg"},
+};
 
 void oct_image_options_init_sized(oct_image_options *o, size_t struct_size)
 {
-    const oct_image_options all = {.struct_size = struct_size, .max_pixels = MAX_PIXELS};
+    const oct_image_options all = {.struct_size = struct_size, .exif = 1, .max_pixels = MAX_PIXELS};
 
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
@@ -71,16 +84,26 @@ uint8_t *oct_image_rgb(oct_image *im)
     return im->rgb;
 }
 
+const oct_codec *oct_codec_by_bytes(oct_bytes start)
+{
+    for (size_t i = 0; i < OCT_COUNT(codecs); i++) {
+        if (codecs[i]->knows(start)) return codecs[i];
+    }
+    return NULL;
+}
+
 static oct_status find_codec(oct_ctx *ctx, oct_bytes file, const oct_codec **out)
 {
     if (!file.size) return oct_fail(ctx, OCT_ERR_FORMAT, "the file is empty");
-    for (size_t i = 0; i < OCT_COUNT(codecs); i++) {
-        if (codecs[i]->knows(file)) {
-            *out = codecs[i];
-            return OCT_OK;
-        }
+    if ((*out = oct_codec_by_bytes(file))) return OCT_OK;
+    for (size_t i = 0; i < OCT_COUNT(unread); i++) {
+        if (file.size >= unread[i].at + unread[i].size &&
+            !memcmp(file.data + unread[i].at, unread[i].bytes, unread[i].size))
+            return oct_fail(ctx, OCT_ERR_FORMAT,
+                            "%s is not read; make it a JPEG, PNG, WebP, BMP or TIFF file",
+                            unread[i].name);
     }
-    return oct_fail(ctx, OCT_ERR_FORMAT, "neither JPEG nor PNG");
+    return oct_fail(ctx, OCT_ERR_FORMAT, "no picture: neither JPEG nor PNG, WebP, BMP or TIFF");
 }
 
 static oct_status decode(oct_ctx *ctx, oct_bytes file, const oct_image_options *options,
@@ -126,6 +149,7 @@ oct_status oct_image_load(oct_ctx *ctx, const char *path, const oct_image_option
 
 oct_status oct_image_peek(oct_ctx *ctx, const char *path, int32_t *width, int32_t *height)
 {
+    oct_image_header h = {.orientation = 1};
     const oct_codec *codec = NULL;
     oct_file *f = NULL;
     oct_bytes bytes;
@@ -134,9 +158,12 @@ oct_status oct_image_peek(oct_ctx *ctx, const char *path, int32_t *width, int32_
     OCT_TRY(oct_file_map(ctx, path, &f));
     bytes = (oct_bytes){oct_file_data(f), oct_file_size(f)};
     st = find_codec(ctx, bytes, &codec);
-    if (!st) st = codec->size(ctx, bytes, width, height);
+    if (!st) st = codec->size(ctx, bytes, &h);
     oct_file_unref(f);
-    return st ? oct_fail_at(ctx, st, path) : OCT_OK;
+    if (st) return oct_fail_at(ctx, st, path);
+    *width = h.orientation < 5 ? h.width : h.height;
+    *height = h.orientation < 5 ? h.height : h.width;
+    return OCT_OK;
 }
 
 const oct_codec *oct_codec_by_name(const char *path)
@@ -158,7 +185,7 @@ oct_status oct_image_save(oct_ctx *ctx, const oct_image *im, const char *path)
     oct_writer *w = NULL;
     oct_status st;
 
-    if (!codec)
+    if (!codec || !codec->encode)
         return oct_fail(ctx, OCT_ERR_ARG, "%s: pictures are written as .jpg, .jpeg or .png", path);
     OCT_TRY(oct_writer_open(ctx, path, &w));
     if ((st = codec->encode(ctx, im, w))) {

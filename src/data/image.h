@@ -24,18 +24,24 @@ typedef struct oct_bytes {
     size_t size;
 } oct_bytes;
 
+/* What a file's header says of its picture. */
+typedef struct oct_image_header {
+    int32_t width, height; /* as stored */
+    int orientation;       /* EXIF's, 1 to 8; 1 if there is none */
+} oct_image_header;
+
 /*
  * One file format. `decode` also tells the EXIF orientation (1 to 8; 1 if there is none). A file
  * that ends too early is broken: no half pictures.
  */
 typedef struct oct_codec {
     const char *name;
-    const char *extensions; /* " .jpg .jpeg " */
-    bool (*knows)(oct_bytes file);
-    oct_status (*size)(oct_ctx *ctx, oct_bytes file, int32_t *width, int32_t *height);
+    const char *extensions;        /* " .jpg .jpeg " */
+    bool (*knows)(oct_bytes file); /* by its first bytes, of which there may be few */
+    oct_status (*size)(oct_ctx *ctx, oct_bytes file, oct_image_header *out);
     oct_status (*decode)(oct_ctx *ctx, oct_bytes file, int64_t max_pixels, oct_image **out,
                          int *orientation);
-    oct_status (*encode)(oct_ctx *ctx, const oct_image *im, oct_writer *w);
+    oct_status (*encode)(oct_ctx *ctx, const oct_image *im, oct_writer *w); /* NULL: only read */
 } oct_codec;
 
 /* A note in every picture that is written: octet replaces only files that it made itself. */
@@ -43,11 +49,17 @@ typedef struct oct_codec {
 
 extern const oct_codec oct_codec_jpeg; /* jpeg.c, the only place that sees libjpeg */
 extern const oct_codec oct_codec_png;  /* png.c, the only place that sees libpng */
+extern const oct_codec oct_codec_webp; /* webp.c, the only place that sees libwebp */
+extern const oct_codec oct_codec_bmp;  /* bmp.c */
+extern const oct_codec oct_codec_tiff; /* tiff.c, the only place that sees libtiff */
 
 /* The codec that a file name's extension stands for; NULL: none. */
 const oct_codec *oct_codec_by_name(const char *path);
 
-/* Width and height as the file's header says (no EXIF turn); decodes nothing. */
+/* The codec that knows the file by its first bytes; NULL: none. */
+const oct_codec *oct_codec_by_bytes(oct_bytes start);
+
+/* Width and height of the upright picture as the file's header says; decodes nothing. */
 oct_status oct_image_peek(oct_ctx *ctx, const char *path, int32_t *width, int32_t *height);
 
 /* The orientation in an EXIF block ("II*\0..." or "MM\0*..."); 1 if it says none. */

@@ -198,7 +198,7 @@ static oct_status size_inside(oct_ctx *ctx, session *s, oct_bytes file)
     return OCT_OK;
 }
 
-static oct_status size(oct_ctx *ctx, oct_bytes file, int32_t *width, int32_t *height)
+static oct_status size(oct_ctx *ctx, oct_bytes file, oct_image_header *out)
 {
     session *s = new_session(ctx);
     oct_status st;
@@ -206,8 +206,9 @@ static oct_status size(oct_ctx *ctx, oct_bytes file, int32_t *width, int32_t *he
     if (!s) return OCT_ERR_MEMORY;
     st = size_inside(ctx, s, file);
     if (!st) {
-        *width = (int32_t)s->in.image_width;
-        *height = (int32_t)s->in.image_height;
+        out->width = (int32_t)s->in.image_width;
+        out->height = (int32_t)s->in.image_height;
+        out->orientation = orientation_of(s);
     }
     free_session(ctx, s);
     return st;

@@ -156,15 +156,16 @@ static oct_status size_inside(oct_ctx *ctx, session *s)
     return OCT_OK;
 }
 
-static oct_status size(oct_ctx *ctx, oct_bytes file, int32_t *width, int32_t *height)
+static oct_status size(oct_ctx *ctx, oct_bytes file, oct_image_header *out)
 {
     session s = {.rest = file};
     oct_status st = open_session(ctx, &s);
 
     if (!st) st = size_inside(ctx, &s);
     if (!st) {
-        *width = (int32_t)png_get_image_width(s.png, s.info);
-        *height = (int32_t)png_get_image_height(s.png, s.info);
+        out->width = (int32_t)png_get_image_width(s.png, s.info);
+        out->height = (int32_t)png_get_image_height(s.png, s.info);
+        out->orientation = orientation_of(&s);
     }
     close_session(ctx, &s);
     return st;

@@ -137,7 +137,8 @@ static oct_status read_objects(reader *r, const xmlNode *root, const char *file)
 /* By the name inside the file, else by the file's own; files are moved and renamed a lot. */
 static oct_status find_picture(reader *r, const xmlNode *root, const char *xml, const char **out)
 {
-    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"};
+    static const char *const extensions[] = {".jpg", ".jpeg", ".png", ".JPG", ".JPEG",
+                                             ".PNG", ".webp", ".bmp", ".tif", ".tiff"};
     const int stem = (int)(strlen(xml) - strlen(".xml"));
     char name[256];
     const char *path;

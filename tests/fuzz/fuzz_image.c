@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JPEG and PNG files: whatever is decoded can be preprocessed; whatever is not has a reason. */
+/* Pictures of all kinds: whatever is decoded can be preprocessed; whatever is not has a reason. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

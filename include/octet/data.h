@@ -145,7 +145,9 @@ typedef struct oct_dataset_options {
     int32_t subset_size;     /**< at most this many, picked evenly; 0: all (default) */
     int32_t random;          /**< 1: the subset is picked at random by `seed` (default 0) */
     uint64_t seed;
-    int32_t skip_bad; /**< 1: broken entries are left out and counted (default 0) */
+    int32_t skip_bad;   /**< 1: broken entries are left out and counted (default 0) */
+    int32_t need_files; /**< 1: pictures that are not there are an error that counts them, or left
+                             out with skip_bad; 0: found out when they are decoded (default) */
 } oct_dataset_options;
 
 OCT_API void oct_dataset_options_init_sized(oct_dataset_options *o, size_t struct_size);

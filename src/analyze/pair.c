@@ -106,9 +106,8 @@ static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_dataset 
     feeding.preprocess = o->preprocess;
     feeding.family = o->family;
     OCT_TRY(oct_quantize_normalise(g, &simple));
-    st = oct_feed_new(simple, images, &feeding, &p->exact, &p->feed);
+    st = oct_feed_new(simple, images, &feeding, o->images, &p->exact, &p->feed);
     oct_graph_free(simple);
-    if (!st) st = oct_feed_rewind(p->feed, o->images);
     if (!st) p->images = oct_feed_size(p->feed);
     return st;
 }

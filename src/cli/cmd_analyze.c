@@ -5,13 +5,14 @@
 
 #include "cli/analyze.h"
 #include "cli/cli.h"
+#include "cli/data.h"
 #include "cli/model.h"
 #include "cli/report.h"
 
 typedef struct args {
     const char *images, *family, *preprocess, *qmap, *report, *sort;
     int64_t limit, top;
-    bool no_layerwise, no_graphwise, no_statistics, plain_loop;
+    bool no_layerwise, no_graphwise, no_statistics, plain_loop, skip_bad;
 } args;
 
 static const cli_opt opts[] = {
@@ -32,6 +33,8 @@ static const cli_opt opts[] = {
      .help = "changes to the family's preprocessing, as in octet eval"},
     {CLI_STR, "report", offsetof(args, report), "DIR",
      .help = "write all of it as DIR/index.html, to look at in a browser"},
+    {CLI_FLAG, "skip-bad", offsetof(args, skip_bad),
+     .help = "leave broken pictures out, and name them"},
     {CLI_FLAG, "no-layerwise", offsetof(args, no_layerwise),
      .help = "leave out quantizing one layer at a time, which takes most of the time"},
     {CLI_FLAG, "no-graphwise", offsetof(args, no_graphwise),
@@ -107,6 +110,8 @@ static oct_status open_images(job *j)
 
     oct_dataset_options_init(&o);
     o.images = j->a->images;
+    o.skip_bad = j->a->skip_bad;
+    o.need_files = 1;
     j->c->model = NULL; /* what fails here is about the data */
     return oct_dataset_open(j->c->ctx, &o, &j->images);
 }
@@ -146,6 +151,7 @@ static oct_status analyze(job *j, char **files)
     oct_ctx_set_progress(j->c->ctx, cli_progress, j->c);
     st = oct_analyze(j->exact, j->quantized, j->images, o, &j->result);
     cli_progress_end(j->c);
+    if (!st) (void)cli_data_notes(j->c, j->a->images, j->images, 0);
     return st;
 }
 

@@ -192,6 +192,7 @@ static oct_status open_dataset(cli *c, const args *a, oct_dataset **out)
     o.annotations = a->annotations;
     o.limit = (int32_t)(a->limit > INT32_MAX ? INT32_MAX : a->limit);
     o.skip_bad = a->skip_bad;
+    o.need_files = 1;
     c->model = NULL; /* what fails here is about the data */
     if ((st = oct_dataset_open(c->ctx, &o, out))) return st;
     c->model = model;
@@ -275,7 +276,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     p.d = d;
     p.detector = detector;
     if ((st = evaluate(a, g, &prep, &p))) goto done;
-    cli_data_notes(c, a->images, d);
+    (void)cli_data_notes(c, a->images, d, 0);
     if (c->opt.json)
         st = print_json(&p);
     else

@@ -9,6 +9,7 @@
 #include <octet/recipe.h>
 
 #include "cli/cli.h"
+#include "cli/data.h"
 #include "cli/guard.h"
 #include "cli/measure.h"
 #include "cli/model.h"
@@ -103,6 +104,8 @@ typedef struct job {
     oct_recipe_job settings;
     oct_graph *g;
     oct_dataset *images, *truth;
+    const char *images_name;
+    int32_t n_notes; /* that were said about them */
     oct_preprocess preprocess;
     oct_quantize_options options;
     oct_quantized *q;
@@ -247,8 +250,11 @@ static oct_status open_data(job *j)
     oct_dataset_options_init(&truth);
     oct_recipe_get_data(j->recipe, &d);
     oct_recipe_get_eval_data(j->recipe, &truth);
+    d.need_files = truth.need_files = 1;
     j->c->model = NULL; /* what fails here is about the data */
+    j->images_name = d.images;
     st = oct_dataset_open(j->c->ctx, &d, &j->images);
+    if (!st) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
     if (!st && j->settings.eval) st = oct_dataset_open(j->c->ctx, &truth, &j->truth);
     if (!st) j->c->model = model;
     return st;
@@ -371,6 +377,7 @@ static oct_status quantize(job *j)
     st = oct_quantize(j->g, j->images, &j->options, &j->q);
     cli_progress_end(j->c);
     if (st) return st;
+    (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
     if ((st = cli_quantize_write(j->c, j->q, &j->settings))) return st;
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
     r->peak_rss_mb = cli_peak_rss_mb();

@@ -2,10 +2,12 @@
 /* Datasets of a command. */
 #include "cli/data.h"
 
-void cli_data_notes(const cli *c, const char *name, const oct_dataset *d)
+int32_t cli_data_notes(const cli *c, const char *name, const oct_dataset *d, int32_t from)
 {
     const char *text;
+    int32_t i;
 
-    for (int32_t i = 0; (text = oct_dataset_note(d, i)); i++)
+    for (i = from; (text = oct_dataset_note(d, i)); i++)
         cli_note(c, "%s: %s", name, text);
+    return i;
 }

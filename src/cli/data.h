@@ -5,7 +5,11 @@
 
 #include "cli/cli.h"
 
-/* Says what was left out, a line each: "calib: 2 files are no pictures and were left out (...)". */
-void cli_data_notes(const cli *c, const char *name, const oct_dataset *d);
+/*
+ * Says what was left out, a line each: "calib: 2 files are no pictures and were left out (...)".
+ * Begins with sentence `from` and returns how many there are: the number to begin with after the
+ * pictures were worked through, when more may have turned out to be broken.
+ */
+int32_t cli_data_notes(const cli *c, const char *name, const oct_dataset *d, int32_t from);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "data/files.h"
 #include "data/tensors.h"
 
 void oct_dataset_options_init_sized(oct_dataset_options *o, size_t struct_size)
@@ -153,6 +154,33 @@ static oct_status cut_down(oct_dataset *d, const oct_dataset_options *o)
     return OCT_OK;
 }
 
+/* Labels name pictures that may not be there: better said before hours of work than behind them. */
+static oct_status find_missing(oct_dataset *d)
+{
+    const char *first = NULL;
+    size_t n = 0, n_missing = 0;
+
+    if (d->tensors) return OCT_OK;
+    for (size_t i = 0; i < d->n_items; i++) {
+        const oct_item item = d->items[i];
+
+        if (oct_is_file(item.path)) {
+            d->items[n++] = item;
+            continue;
+        }
+        if (!n_missing++) first = item.path;
+        if (d->skip_bad) oct_notes_add(d->notes, OCT_NOTE_MISSING, item.path);
+    }
+    if (!n_missing) return OCT_OK;
+    if (!d->skip_bad || !n)
+        return oct_fail(d->ctx, OCT_ERR_IO,
+                        "%s: there is no such file; of %zu pictures %zu %s missing", first,
+                        d->n_items, n_missing, n_missing == 1 ? "is" : "are");
+    d->skipped += (int64_t)n_missing;
+    d->n_items = n;
+    return OCT_OK;
+}
+
 static oct_status check_options(oct_ctx *ctx, const oct_dataset_options *o)
 {
     if (!o->images && !o->annotations)
@@ -183,6 +211,7 @@ oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oc
         st = oct_fail(ctx, OCT_ERR_FORMAT, "%s: there is nothing in it%s",
                       o.images ? o.images : o.annotations, d->skipped ? " that is not broken" : "");
     if (!st) st = cut_down(d, &o);
+    if (!st && o.need_files) st = find_missing(d);
     if (st) {
         oct_dataset_close(d);
         return st;

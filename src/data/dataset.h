@@ -3,8 +3,13 @@
 #ifndef OCT_DATA_DATASET_H
 #define OCT_DATA_DATASET_H
 
+#include <stdatomic.h>
+
 #include "data/image.h"
 #include "data/notes.h"
+
+/* What is known of a picture; only looked at where broken ones are left out. */
+enum { OCT_ITEM_UNKNOWN, OCT_ITEM_GOOD, OCT_ITEM_BROKEN };
 
 /* One picture, or one set of tensors. */
 typedef struct oct_item {
@@ -13,6 +18,7 @@ typedef struct oct_item {
     int32_t class_index;
     int32_t n_labels;
     const oct_label *labels; /* of the arena */
+    atomic_uchar state;      /* set as a loader comes to it, on any thread */
 } oct_item;
 
 typedef struct oct_category {
@@ -81,6 +87,13 @@ oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *label, int64_t 
 
 /* Is the box a mere point or line? Notes it (with its file) as left out: nothing is to be found. */
 bool oct_label_is_empty(oct_dataset *d, const oct_label *label, const char *file);
+
+/*
+ * The next picture that is not broken, for those who run networks; *out NULL after the last. A
+ * broken one is an error, or with skip_bad left out and noted; so is it if none is left. Errors go
+ * to `ctx`. Give pictures back with oct_loader_done().
+ */
+oct_status oct_loader_take(oct_loader *l, oct_ctx *ctx, const oct_loaded **out);
 
 /* The readers. `images` is the pictures' folder, or NULL where only the annotations are read. */
 oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);

@@ -46,6 +46,7 @@ struct oct_loader {
     pthread_mutex_t lock; /* of all below, and of the slots' states */
     pthread_cond_t changed_slot, changed_ready;
     int64_t next_load, next_give;
+    int64_t n_good; /* given by oct_loader_take() */
     bool stop;
 };
 
@@ -58,6 +59,11 @@ static void load(worker *w, slot *s, int64_t index)
     oct_status st;
 
     s->item = (oct_loaded){.index = index, .data = s->data};
+    if (l->d->skip_bad && l->d->items[index].state == OCT_ITEM_BROKEN) {
+        s->item.status = OCT_ERR_FORMAT; /* known from an earlier pass, and noted then */
+        s->item.error = "broken";
+        return;
+    }
     st = oct_image_load(w->ctx, oct_dataset_path(l->d, index), NULL, &im);
     decoded = oct_time_ns();
     if (!st) st = oct_preprocess_run(w->ctx, &l->p, im, l->dtype, s->data, &s->item.map);
@@ -256,4 +262,39 @@ void oct_loader_done(oct_loader *l, const oct_loaded *item)
     if (&s->item == item && s->state == SLOT_GIVEN) s->state = SLOT_EMPTY;
     pthread_cond_broadcast(&l->changed_slot);
     pthread_mutex_unlock(&l->lock);
+}
+
+/* With skip_bad, nothing at all could be used. */
+static oct_status none_left(const oct_loader *l, oct_ctx *ctx)
+{
+    const char *why = oct_notes_about(l->d->notes, OCT_NOTE_BROKEN);
+
+    return oct_fail(ctx, OCT_ERR_FORMAT, "no picture is left: %s", why ? why : "all are broken");
+}
+
+oct_status oct_loader_take(oct_loader *l, oct_ctx *ctx, const oct_loaded **out)
+{
+    *out = NULL;
+    while (l->next_give < oct_dataset_size(l->d)) {
+        const oct_loaded *item = NULL;
+        oct_status st = oct_loader_next(l, &item);
+        oct_item *of;
+
+        if (st) return ctx == l->ctx ? st : oct_fail(ctx, st, "%s", oct_ctx_error(l->ctx));
+        of = &l->d->items[item->index];
+        if (!item->status) {
+            of->state = OCT_ITEM_GOOD;
+            l->n_good++;
+            *out = item;
+            return OCT_OK;
+        }
+        if (!l->d->skip_bad || item->status == OCT_ERR_MEMORY)
+            st = oct_fail(ctx, item->status, "%s", item->error);
+        else if (of->state != OCT_ITEM_BROKEN)
+            oct_notes_add(l->d->notes, OCT_NOTE_BROKEN, item->error);
+        of->state = OCT_ITEM_BROKEN;
+        oct_loader_done(l, item);
+        if (st) return st;
+    }
+    return l->n_good ? OCT_OK : none_left(l, ctx);
 }

@@ -84,6 +84,19 @@ static void write_text(oct_notes *n, int kind)
                    h->n > FIRST ? (words[kind].between[0] == ';' ? "; ..." : ", ...") : "");
 }
 
+const char *oct_notes_about(oct_notes *n, oct_note_kind kind)
+{
+    const char *text = NULL;
+
+    (void)pthread_mutex_lock(&n->lock);
+    if (n->kinds[kind].n) {
+        write_text(n, (int)kind);
+        text = n->text;
+    }
+    (void)pthread_mutex_unlock(&n->lock);
+    return text;
+}
+
 const char *oct_notes_text(oct_notes *n, int32_t i)
 {
     const char *text = NULL;

@@ -212,8 +212,8 @@ static oct_status gather(evaluation *e, int64_t start_ns, oct_eval_result *out)
 {
     const oct_eval_job *j = &e->job;
     oct_eval_result r = {.struct_size = out->struct_size,
-                         .images = j->n_done - j->n_skipped,
-                         .skipped = j->n_skipped,
+                         .images = j->n_done,
+                         .skipped = oct_dataset_size(j->d) - j->n_done,
                          .top1 = -1,
                          .top5 = -1};
     const int64_t score_start = oct_time_ns();

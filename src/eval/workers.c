@@ -49,24 +49,15 @@ static oct_eval_part *reserve(oct_eval_job *j, int64_t part)
     return stopped ? NULL : &j->ring[part % j->n_ring];
 }
 
-/* Copies a picture into place `i` of the run's input and notes what the loader says of it. */
-static oct_status feed_picture(worker *w, int32_t i, const oct_loaded *l, oct_eval_item *it)
+/* Copies a picture into place `i` of the run's input. */
+static void feed_picture(worker *w, int32_t i, const oct_loaded *l, oct_eval_item *it)
 {
-    oct_eval_job *j = w->j;
-
     it->index = l->index;
     it->map = l->map;
     it->n_found = 0;
-    it->is_broken = l->status != OCT_OK;
     w->times.decode += l->decode_ns;
     w->times.preprocess += l->preprocess_ns;
-    if (!it->is_broken)
-        memcpy((char *)w->input + (size_t)i * j->item_size, l->data, j->item_size);
-    else if (!j->d->skip_bad)
-        return oct_fail(w->ctx, l->status, "%s", l->error);
-    else
-        oct_notes_add(j->d->notes, OCT_NOTE_BROKEN, l->error);
-    return OCT_OK;
+    memcpy((char *)w->input + (size_t)i * w->j->item_size, l->data, w->j->item_size);
 }
 
 /*
@@ -76,23 +67,20 @@ static oct_status feed_picture(worker *w, int32_t i, const oct_loaded *l, oct_ev
 static oct_status feed(worker *w, oct_eval_part **part)
 {
     oct_eval_job *j = w->j;
-    const int64_t left = oct_dataset_size(j->d) - j->n_taken;
-    oct_eval_part *p = left > 0 ? reserve(j, j->n_parts_taken) : NULL;
+    oct_eval_part *p = j->is_fed ? NULL : reserve(j, j->n_parts_taken);
 
     *part = NULL;
     if (!p) return OCT_OK;
-    j->n_parts_taken++;
-    p->n = (int32_t)OCT_MIN(left, (int64_t)j->batch);
-    for (int32_t i = 0; i < p->n; i++) {
+    for (p->n = 0; p->n < j->batch; p->n++) {
         const oct_loaded *l = NULL;
-        oct_status st = oct_loader_next(j->loader, &l);
 
-        if (st) return w->is_first ? st : oct_fail(w->ctx, st, "%s", oct_ctx_error(j->ctx));
-        j->n_taken++;
-        st = feed_picture(w, i, l, &p->items[i]);
+        OCT_TRY(oct_loader_take(j->loader, w->ctx, &l));
+        if ((j->is_fed = l == NULL)) break;
+        feed_picture(w, p->n, l, &p->items[p->n]);
         oct_loader_done(j->loader, l);
-        if (st) return st;
     }
+    if (!p->n) return OCT_OK;
+    j->n_parts_taken++;
     *part = p;
     return OCT_OK;
 }
@@ -141,7 +129,7 @@ static oct_status run_part(worker *w, oct_eval_part *p)
     end = oct_time_ns();
     w->times.network += end - start;
     for (int32_t i = 0; i < p->n; i++)
-        if (!p->items[i].is_broken) OCT_TRY(read_picture(w, &p->items[i], i));
+        OCT_TRY(read_picture(w, &p->items[i], i));
     w->times.post += oct_time_ns() - end;
     return OCT_OK;
 }
@@ -154,13 +142,12 @@ static oct_status score_part(oct_eval_job *j, const oct_eval_part *p)
         const oct_eval_item *it = &p->items[i];
 
         j->n_done++;
-        if (it->is_broken)
-            j->n_skipped++;
-        else if (!j->boxes)
+        j->n_seen = it->index + 1;
+        if (!j->boxes)
             oct_topk_merge(&j->topk, &it->topk);
         else
             OCT_TRY(oct_box_eval_see(j->boxes, it->index, it->found, it->n_found));
-        if (j->results && !it->is_broken)
+        if (j->results)
             OCT_TRY(oct_results_put(j->results, j->d, it->index, it->found, it->n_found));
     }
     return OCT_OK;
@@ -222,7 +209,7 @@ static oct_status report(worker *w)
 
     (void)pthread_mutex_lock(&j->lock);
     refresh_metric(j);
-    done = j->n_done;
+    done = j->n_seen;
     (void)pthread_mutex_unlock(&j->lock);
     return oct_progress(w->ctx, j->what, done, oct_dataset_size(j->d));
 }

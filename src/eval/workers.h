@@ -27,7 +27,6 @@ typedef struct oct_eval_item {
     int64_t index; /* in the dataset */
     oct_mapping map;
     int32_t n_found;
-    bool is_broken;
     oct_topk topk;        /* classifiers */
     oct_detection *found; /* detectors: max_detections */
 } oct_eval_item;
@@ -59,16 +58,18 @@ typedef struct oct_eval_job {
     oct_results *results; /* NULL: none wanted */
     oct_topk topk;
 
-    pthread_mutex_t feed; /* guards the loader and n_taken */
+    pthread_mutex_t feed; /* guards what follows */
     oct_loader *loader;
-    int64_t n_taken, n_parts_taken;
+    int64_t n_parts_taken;
+    bool is_fed; /* the loader has no more */
 
     pthread_mutex_t lock; /* guards all that follows, and scores and results */
     pthread_cond_t moved; /* next_part went on, or the work stops */
     oct_eval_part *ring;
     int32_t n_ring;
     int64_t next_part; /* the first one not scored */
-    int64_t n_done, n_skipped;
+    int64_t n_done;    /* pictures that were scored */
+    int64_t n_seen;    /* of the dataset, with those left out */
     oct_eval_times times;
     oct_status status;
     char error[1024];

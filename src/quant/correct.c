@@ -28,7 +28,7 @@ static oct_status measured(oct_graph *g, const oct_dataset *images, const oct_qu
     oct_feed *f = NULL;
     oct_status st;
 
-    OCT_TRY(oct_feed_new(g, images, o, &bound, &f));
+    OCT_TRY(oct_feed_new(g, images, o, 0, &bound, &f));
     st = smooth ? oct_smooth(g, bound, f, alpha, NULL) : oct_align(g, bound, f, NULL);
     oct_feed_free(f);
     oct_graph_free(bound);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "data/dataset.h"
 #include "detect/detector.h"
 
 struct oct_feed {
@@ -63,7 +64,7 @@ static oct_status feed_tensors(oct_feed *f, const oct_graph *g, oct_graph **boun
 }
 
 oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_quantize_options *o,
-                        oct_graph **bound, oct_feed **out)
+                        int64_t limit, oct_graph **bound, oct_feed **out)
 {
     oct_feed *f;
     oct_status st;
@@ -77,7 +78,7 @@ oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_quan
     *bound = NULL;
     st = oct_dataset_is_tensors(d) ? feed_tensors(f, g, bound) : feed_pictures(f, g, o, bound);
     f->bound = *bound;
-    if (!st) st = oct_feed_rewind(f, 0);
+    if (!st) st = oct_feed_rewind(f, limit);
     if (st) {
         oct_feed_free(f);
         oct_graph_free(*bound);
@@ -108,6 +109,46 @@ const char *oct_feed_name(const oct_feed *f, int64_t i)
     return path ? path : "an item of the data";
 }
 
+static oct_status new_loader(oct_feed *f, int32_t n_threads, oct_loader **out)
+{
+    return oct_loader_new(f->ctx, f->d, &f->preprocess, f->dtype, n_threads, 0, out);
+}
+
+/* How many of the first pictures up to `limit` good ones are known to be good; -1: not all known.
+ */
+static int64_t count_good(const oct_feed *f, int64_t limit)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < f->d->n_items && n < limit; i++) {
+        if (f->d->items[i].state == OCT_ITEM_UNKNOWN) return -1;
+        n += f->d->items[i].state == OCT_ITEM_GOOD;
+    }
+    return n;
+}
+
+/*
+ * Where broken pictures are left out, those to come are decoded once before the work: statistics
+ * and corrections must know how many they will see.
+ */
+static oct_status find_good(oct_feed *f, int64_t limit)
+{
+    oct_loader *l = NULL;
+    const oct_loaded *item = NULL;
+    oct_status st = OCT_OK;
+    int64_t n = 0;
+
+    if ((f->limit = count_good(f, limit)) > 0) return OCT_OK;
+    OCT_TRY(new_loader(f, oct_ctx_threads(f->ctx), &l));
+    do {
+        if ((st = oct_loader_take(l, f->ctx, &item)) || !item) break;
+        oct_loader_done(l, item);
+    } while (++n < limit);
+    oct_loader_free(l);
+    f->limit = n;
+    return st;
+}
+
 oct_status oct_feed_rewind(oct_feed *f, int64_t limit)
 {
     const int64_t size = oct_dataset_size(f->d);
@@ -116,23 +157,23 @@ oct_status oct_feed_rewind(oct_feed *f, int64_t limit)
     f->limit = limit > 0 ? OCT_MIN(limit, size) : size;
     oct_loader_free(f->loader);
     f->loader = NULL;
-    return f->input ? oct_loader_new(f->ctx, f->d, &f->preprocess, f->dtype, 1, 0, &f->loader)
-                    : OCT_OK;
+    if (f->input && f->d->skip_bad) OCT_TRY(find_good(f, f->limit));
+    return f->input ? new_loader(f, 1, &f->loader) : OCT_OK;
 }
 
 /* --- taking --- */
 
-static oct_status take_picture(oct_feed *f, oct_ctx *ctx, oct_run *r)
+static oct_status take_picture(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index)
 {
     const oct_loaded *l = NULL;
     void *to = NULL;
     size_t size = 0;
-    oct_status st = oct_loader_next(f->loader, &l);
+    oct_status st;
 
-    if (st) return oct_fail(ctx, st, "%s", oct_ctx_error(f->ctx));
-    if (l->status) {
-        st = oct_fail(ctx, l->status, "%s", l->error);
-    } else if (!(st = oct_run_input(r, f->input, &to, &size))) {
+    OCT_TRY(oct_loader_take(f->loader, ctx, &l));
+    *index = l ? l->index : -1;
+    if (!l) return OCT_OK;
+    if (!(st = oct_run_input(r, f->input, &to, &size))) {
         if (to)
             memcpy(to, l->data, size);
         else
@@ -163,7 +204,8 @@ oct_status oct_feed_take(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index)
 
     (void)pthread_mutex_lock(&f->lock);
     *index = f->next < f->limit ? f->next++ : -1;
-    if (*index >= 0) st = f->input ? take_picture(f, ctx, r) : take_tensors(f, ctx, r, *index);
+    if (*index >= 0)
+        st = f->input ? take_picture(f, ctx, r, index) : take_tensors(f, ctx, r, *index);
     (void)pthread_mutex_unlock(&f->lock);
     return st;
 }

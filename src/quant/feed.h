@@ -13,13 +13,14 @@ enum { OCT_FEED_MAX_WORKERS = 8 }; /* each has its own activations and statistic
 
 /*
  * `*bound` is the network with the shapes it will be fed with: what runs must be made for. A
- * picture is brought in as the options say, or as the network's family wants it.
+ * picture is brought in as the options say, or as the network's family wants it. At most `limit`
+ * of the items are given (0: all).
  */
 oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_quantize_options *o,
-                        oct_graph **bound, oct_feed **out);
+                        int64_t limit, oct_graph **bound, oct_feed **out);
 void oct_feed_free(oct_feed *f); /* accepts NULL */
 
-int64_t oct_feed_size(const oct_feed *f);
+int64_t oct_feed_size(const oct_feed *f); /* of good ones, where broken ones are left out */
 
 /* From the first one again, at most `limit` of them (0: all). Not while others take. */
 oct_status oct_feed_rewind(oct_feed *f, int64_t limit);

@@ -220,7 +220,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     OCT_TRY(oct_target_find(q->ctx, q->o.target, &q->target));
     OCT_TRY(oct_quantize_normalise(g, &q->g));
     OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->is_corrected));
-    OCT_TRY(oct_feed_new(q->g, images, &q->o, &q->bound, &f));
+    OCT_TRY(oct_feed_new(q->g, images, &q->o, 0, &q->bound, &f));
     st = oct_place(q->bound, q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);
     if (!st) st = oct_calibration_new(q->bound, &c);

@@ -105,6 +105,21 @@ static const char *text(const json_t *j, const char *key)
     return s;
 }
 
+static void leaves_broken_pictures_out(void **state)
+{
+    place *p = *state;
+
+    write_file(p, "img/0a.jpg", "no picture", 10);
+    assert_int_equal(octet(p, "analyze net.onnx good.onnx --images img --no-layerwise"), 1);
+    must_contain(p->last.err, "img/0a.jpg: no picture");
+    assert_int_equal(octet(p, "analyze net.onnx good.onnx --images img --no-layerwise --skip-bad"),
+                     0);
+    must_contain(p->last.err, "img: 1 picture is broken and was left out (img/0a.jpg: ");
+    write_file(p, "empty/a.png", "", 0);
+    assert_int_equal(octet(p, "analyze net.onnx good.onnx --images empty --skip-bad"), 1);
+    must_contain(p->last.err, "no picture is left");
+}
+
 static void names_the_bad_layer(void **state)
 {
     place *p = *state;
@@ -172,6 +187,7 @@ static void says_what_is_wrong(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(leaves_broken_pictures_out, files_setup, place_teardown),
         cmocka_unit_test_setup_teardown(names_the_bad_layer, files_setup, place_teardown),
         cmocka_unit_test_setup_teardown(takes_a_qmap, files_setup, place_teardown),
         cmocka_unit_test_setup_teardown(says_what_is_wrong, files_setup, place_teardown),

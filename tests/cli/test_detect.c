@@ -150,7 +150,7 @@ static void detect_says_what_is_wrong(void **state)
     assert_int_equal(octet(p, "detect dog.onnx img/c.png"), 2);
     must_contain(p->last.err, "img/c.png");
     assert_int_equal(octet(p, "detect dog.onnx names.txt"), 1);
-    must_contain(p->last.err, "names.txt: neither JPEG nor PNG");
+    must_contain(p->last.err, "names.txt: no picture: neither JPEG nor PNG");
     assert_int_equal(octet(p, "detect dog.onnx img/a.png --family yolov9"), 2);
     must_contain(p->last.err, "did you mean 'yolov5'");
     assert_int_equal(octet(p, "detect dog.onnx img/a.png --preprocess colour=rgb"), 2);
@@ -243,6 +243,10 @@ static void eval_says_what_is_wrong(void **state)
     assert_int_equal(octet(p, EVAL " --batch 2"), 1);
     assert_int_equal(octet(p, EVAL " --family nanodet"), 1);
     must_contain(p->last.err, "are not those of family nanodet");
+    assert_int_equal(octet(p, "eval dog.onnx --images . --annotations truth.json"), 1);
+    must_contain(p->last.err, "a.png: there is no such file; of 2 pictures 2 are missing");
+    assert_int_equal(octet(p, "eval dog.onnx --images . --annotations truth.json --skip-bad"), 1);
+    must_contain(p->last.err, "of 2 pictures 2 are missing");
     write_file(p, "img/b.png", "no picture", 10);
     assert_int_equal(octet(p, EVAL " --results out.json"), 1);
     must_contain(p->last.err, "b.png");

@@ -444,6 +444,39 @@ static void bad_pictures(void **state)
     assert_false(exists(p, "out.onnx"));
 }
 
+static void skips_bad_pictures(void **state)
+{
+    place *p = *state;
+    size_t n_clean = 0, n_mixed = 0;
+    char *clean, *mixed;
+
+    assert_int_equal(octet(p, QUANTIZE "--bias-correction full"), 0);
+    clean = contents(p, "out.quant_cfg.json", &n_clean);
+    write_file(p, "img/0a.jpg", "", 0); /* between good ones */
+    write_file(p, "img/2a.png", "this is no picture", 18);
+    write_file(p, "img/notes.txt", "words", 5);
+    assert_int_equal(octet(p, "quantize net.onnx -o x.onnx --images img"), 1);
+    must_contain(p->last.err, "img/0a.jpg: the file is empty");
+    assert_int_equal(octet(p, "quantize net.onnx -o mix.onnx --images img --bias-correction full "
+                              "--skip-bad"),
+                     0);
+    must_contain(p->last.err, "img: 1 file is no picture and was left out (notes.txt)");
+    must_contain(p->last.err, "img: 2 pictures are broken and were left out (img/0a.jpg: the file "
+                              "is empty; img/2a.png: no picture");
+    mixed = contents(p, "mix.quant_cfg.json", &n_mixed); /* as if they had not been there */
+    assert_true(n_clean > 100);
+    assert_int_equal(n_clean, n_mixed);
+    assert_memory_equal(clean, mixed, n_clean);
+    free(clean);
+    free(mixed);
+    assert_int_equal(octet(p, "quantize net.onnx -o y.onnx --images img --skip-bad --json"), 0);
+    must_contain(p->last.out, "\"images\": 4");
+    write_file(p, "empty/a.png", "this is no picture", 18);
+    assert_int_equal(octet(p, "quantize net.onnx -o x.onnx --images empty --skip-bad"), 1);
+    must_contain(p->last.err, "no picture is left: 1 picture is broken");
+    assert_false(exists(p, "x.onnx"));
+}
+
 static void nothing_to_quantize(void **state)
 {
     place *p = *state;
@@ -555,6 +588,7 @@ int main(int argc, char **argv)
         TEST(names_that_match_nothing),
         TEST(unreachable_subgraph),
         TEST(bad_pictures),
+        TEST(skips_bad_pictures),
         TEST(nothing_to_quantize),
         TEST(weights_that_are_no_numbers),
         TEST(full_disk_keeps_the_old_file),

@@ -165,7 +165,8 @@ static void names_broken_yolo_lines(void **state)
     put_text(t, "images/b.png", "not a picture");
     put_text(t, "labels/b.txt", "0 .5 .5 .5 .5\n");
     put_text(t, "labels/a.txt", "");
-    assert_bad(t, below(t, "images"), below(t, "labels"), "b.png: neither JPEG nor PNG", 1, 1);
+    assert_bad(t, below(t, "images"), below(t, "labels"), "b.png: no picture: neither JPEG nor PNG",
+               1, 1);
 }
 
 static void reads_lists(void **state)

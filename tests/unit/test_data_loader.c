@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loader: order, errors, bounds, being stopped at any time. */
+#include <unistd.h>
+
 #include "tests/unit/data_files.h"
+
+#include "data/dataset.h"
 
 #define N_PICTURES 23
 #define BROKEN     11
 
-/* Pictures of 1, 2, ... columns; one of them broken, one of them missing. */
-static oct_dataset *make_pictures(files *t)
+/* Pictures of 1, 2, ... columns; one of them broken, one of them goes away. */
+static oct_dataset *make(files *t, bool skip_bad)
 {
     char text[1024] = "", name[32];
     oct_dataset *d = NULL;
@@ -22,8 +26,15 @@ static oct_dataset *make_pictures(files *t)
     }
     strcat(text, "missing.png\n");
     put_text(t, "list.txt", text);
-    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "p"), below(t, "list.txt"), false, &d));
+    put_text(t, "p/missing.png", "");
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "p"), below(t, "list.txt"), skip_bad, &d));
+    assert_int_equal(unlink(below(t, "p/missing.png")), 0);
     return d;
+}
+
+static oct_dataset *make_pictures(files *t)
+{
+    return make(t, false);
 }
 
 static oct_preprocess small(void)
@@ -42,7 +53,7 @@ static void check_item(const oct_loaded *item, int64_t i)
     assert_int_equal(item->index, i);
     if (i == BROKEN) {
         assert_int_equal(item->status, OCT_ERR_FORMAT);
-        assert_non_null(strstr(item->error, "11.png: neither JPEG nor PNG"));
+        assert_non_null(strstr(item->error, "11.png: no picture: neither JPEG nor PNG"));
     } else if (i == N_PICTURES) {
         assert_int_equal(item->status, OCT_ERR_IO);
         assert_non_null(strstr(item->error, "missing.png"));
@@ -77,6 +88,61 @@ static void delivers_in_order(void **state)
         assert_fails(t->ctx, oct_loader_next(l, &item), OCT_ERR_STATE, "no more pictures");
         oct_loader_free(l);
     }
+    oct_dataset_close(d);
+}
+
+/* What is broken is an error for those who run networks, or left out and noted, once. */
+static void takes_what_is_not_broken(void **state)
+{
+    files *t = *state;
+    const oct_preprocess p = small();
+    oct_dataset *d = make(t, true);
+
+    for (int pass = 0; pass < 2; pass++) {
+        oct_loader *l = NULL;
+        const oct_loaded *item = NULL;
+        int64_t n = 0;
+
+        assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 3, 0, &l));
+        for (;; n++) {
+            assert_ok(t->ctx, oct_loader_take(l, t->ctx, &item));
+            if (!item) break;
+            assert_int_equal(item->index, n < BROKEN ? n : n + 1);
+            assert_int_equal(item->status, OCT_OK);
+            oct_loader_done(l, item);
+        }
+        assert_int_equal(n, N_PICTURES - 1);
+        assert_non_null(strstr(oct_dataset_note(d, 0), "2 pictures are broken and were left out"));
+        assert_non_null(strstr(oct_dataset_note(d, 0), "11.png: no picture"));
+        assert_non_null(strstr(oct_dataset_note(d, 0), "missing.png: "));
+        assert_null(oct_dataset_note(d, 1));
+        oct_loader_free(l);
+    }
+    oct_dataset_close(d);
+}
+
+static void takes_nothing_from_nothing(void **state)
+{
+    files *t = *state;
+    const oct_preprocess p = small();
+    const oct_loaded *item = NULL;
+    oct_dataset *d = NULL;
+    oct_loader *l = NULL;
+
+    put_folder(t, "p");
+    put_text(t, "p/a.png", "");
+    put_text(t, "p/b.jpg", "no picture");
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "p"), NULL, true, &d));
+    assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 1, 0, &l));
+    assert_fails(t->ctx, oct_loader_take(l, t->ctx, &item), OCT_ERR_FORMAT,
+                 "no picture is left: 2 pictures are broken");
+    oct_loader_free(l);
+    oct_dataset_close(d);
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "p"), NULL, false, &d));
+    assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 1, 0, &l));
+    assert_fails(t->ctx, oct_loader_take(l, t->ctx, &item), OCT_ERR_FORMAT,
+                 "a.png: the file is empty");
+    oct_loader_free(l);
     oct_dataset_close(d);
 }
 
@@ -161,6 +227,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(delivers_in_order, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(takes_what_is_not_broken, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(takes_nothing_from_nothing, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(lends_as_many_as_it_has, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(stops_at_any_time, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(refuses_nonsense, setup_files, teardown_files),

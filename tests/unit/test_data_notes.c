@@ -55,6 +55,41 @@ static void names_labels_that_are_left_out(void **state)
     oct_dataset_close(d);
 }
 
+static oct_status open_whole(const files *t, const char *images, bool skip_bad, oct_dataset **out)
+{
+    oct_dataset_options o;
+
+    oct_dataset_options_init(&o);
+    o.images = below(t, images);
+    o.annotations = below(t, "x.json");
+    o.skip_bad = skip_bad;
+    o.need_files = 1;
+    return oct_dataset_open(t->ctx, &o, out);
+}
+
+static void counts_missing_pictures(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = NULL;
+
+    put_folder(t, "p");
+    put_picture(t, "p/a.png", 4, 4);
+    put_text(t, "x.json",
+             "{\"images\":[{\"id\":1,\"file_name\":\"a.png\"},{\"id\":2,"
+             "\"file_name\":\"b.png\"},{\"id\":3,\"file_name\":\"c.png\"}]}");
+    assert_fails(t->ctx, open_whole(t, "p", false, &d), OCT_ERR_IO,
+                 "p/b.png: there is no such file; of 3 pictures 2 are missing");
+    assert_ok(t->ctx, open_whole(t, "p", true, &d));
+    assert_int_equal(oct_dataset_size(d), 1);
+    assert_int_equal(oct_dataset_skipped(d), 2);
+    assert_non_null(strstr(oct_dataset_note(d, 0), "2 pictures are missing and were left out ("));
+    oct_dataset_close(d);
+    assert_ok(t->ctx, open_dataset(t->ctx, NULL, below(t, "x.json"), false, &d)); /* labels alone */
+    oct_dataset_close(d);
+    put_folder(t, "q");
+    assert_fails(t->ctx, open_whole(t, "q", true, &d), OCT_ERR_IO, "of 3 pictures 3 are missing");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -62,6 +97,7 @@ int main(void)
                                         teardown_files),
         cmocka_unit_test_setup_teardown(names_labels_that_are_left_out, setup_files,
                                         teardown_files),
+        cmocka_unit_test_setup_teardown(counts_missing_pictures, setup_files, teardown_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

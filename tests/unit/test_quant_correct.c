@@ -136,7 +136,7 @@ static void measured(files *t, void *user)
     oct_feed *f = NULL;
 
     oct_quantize_options_init(&o);
-    assert_ok(t->ctx, oct_feed_new(t->f->g, s->d, &o, &bound, &f));
+    assert_ok(t->ctx, oct_feed_new(t->f->g, s->d, &o, 0, &bound, &f));
     if (s->alpha > 0)
         assert_ok(t->ctx, oct_smooth(t->f->g, bound, f, s->alpha, &s->n));
     else

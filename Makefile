@@ -56,14 +56,16 @@ check-peers: all $(PEERS)/ready
 
 bench-peers: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/bench_peers.py $(BUILD)/octet --threads $(THREADS) \
-		--json $(BUILD)/bench-peers.json
+		--json $(BUILD)/bench-peers.json --figures docs/figures.tsv
 	@$(PEERS_PYTHON) tests/peers/bench_quantize.py $(BUILD)/octet --threads $(THREADS) \
 		--json $(BUILD)/bench-quantize.json
 
-# ACCURACY: further options, as in ACCURACY='--targets ort --speed'.
+# ACCURACY: further options, as in ACCURACY='--targets ort --speed'. Figures of the whole set of pictures
+# go to docs/figures.tsv, and from there into the pages.
 accuracy: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/accuracy.py $(BUILD)/octet --threads $(THREADS) \
-		--json $(BUILD)/accuracy.json $(QUICK) $(ACCURACY)
+		--json $(BUILD)/accuracy.json --figures docs/figures.tsv $(QUICK) $(ACCURACY)
+	@tools/figures --fill
 
 C_FILES = find examples include src tests tools -name '*.c' -o -name '*.h'
 

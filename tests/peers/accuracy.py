@@ -3,6 +3,7 @@
 
 usage: accuracy.py OCTET [--networks N,..] [--targets T,..] [--limit N] [--quick] [--speed]
                    [--in-float] [--all-labels] [--nncf] [--threads N] [--cache DIR] [--json FILE]
+                   [--figures FILE]
 
 A row is one `octet quantize` with default settings, calibrated on pictures that are not scored.
 float: octet on the float file. sim: octet on the float file with the qmap. f32: the same with sums
@@ -12,7 +13,8 @@ octet and ORT must agree, and OpenVINO with octet. The row `float` holds ONNX Ru
 script's own reading of outputs against octet. --all-labels: YOLO-NAS on all 364 labelled pictures,
 most of which it was trained on, instead of 72: how well runtimes agree is no question of new
 pictures, and many answer it better; drops are not judged then. --quick: 40 pictures, targets octet and ort; with
---quick or --limit the limits are not checked. Exit status 1: missed.
+--quick or --limit the limits are not checked. --figures: writes the figures the pages quote, unless
+fewer or other pictures were scored. Exit status 1: missed.
 """
 
 import argparse
@@ -23,6 +25,7 @@ import tempfile
 from pathlib import Path
 
 import bench_quantize
+import figures
 import peers
 import pictures
 import runtimes
@@ -224,6 +227,7 @@ def parse():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--figures", type=Path)
     args = parser.parse_args()
     if args.quick:
         args.limit = args.limit or QUICK_IMAGES
@@ -245,6 +249,23 @@ def measure(args, work):
             rows.append(row)
             print_row(row, checked)
     return rows
+
+
+def write_figures(args, rows):
+    """float/NETWORK and TARGET/NETWORK/RUNTIME: see tools/figures."""
+    if not args.figures or args.limit is not None or args.all_labels:
+        return
+    values = {}
+    for row in rows:
+        if row["target"] == "float":
+            values[f"float/{row['network']}"] = row["float"]
+            continue
+        for runtime in ("octet", "ort", "openvino"):
+            if runtime in row:
+                values[f"{row['target']}/{row['network']}/{runtime}"] = row[runtime]
+    figures.update(args.figures, values, figures.machine(args.octet, args.threads),
+                   "make accuracy; 128 calibration pictures, 320 scored (yolo_nas: 72; "
+                   "mobilenet: 100 and 400)")
 
 
 def main():
@@ -269,6 +290,7 @@ def main():
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(result, indent=1) + "\n")
+    write_figures(args, rows)
     return 1 if n_missed or n_failed else 0
 
 

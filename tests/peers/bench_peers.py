@@ -2,7 +2,7 @@
 """Measures octet, ONNX Runtime and OpenVINO side by side: FP32 and INT8, batch 1, the same threads.
 
 usage: bench_peers.py OCTET [--threads N] [--rounds N] [--seconds S] [--json FILE]
-       [--precision fp32|int8] [NAME...]
+       [--figures FILE] [--precision fp32|int8] [NAME...]
 
 In INT8 octet runs the file it makes for itself, ONNX Runtime the one octet makes for it, and
 OpenVINO the one NNCF makes; they are kept in the folder of the program.
@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+import figures
 import int8_files
 import peers
 
@@ -185,6 +186,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1.0)
     parser.add_argument("--precision", choices=PRECISIONS)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--figures", type=Path, help="the file of figures the pages quote")
     args = parser.parse_intermixed_args()
     peers.need_shared("bench_peers")
 
@@ -211,6 +213,14 @@ def main():
             "threads": args.threads, "rounds": args.rounds, "median_ms": results,
             "round_median_ms": times, "geometric_mean_ratio": means, "goals_met": met,
         }, indent=1) + "\n")
+    if args.figures:
+        figures.update(args.figures, {f"ms/{precision}/{name}/{tool}": ms
+                                      for precision, by_name in results.items()
+                                      for name, by_tool in by_name.items()
+                                      for tool, ms in by_tool.items()},
+                       figures.machine(args.octet, args.threads),
+                       f"make bench-peers; median of {args.rounds} rounds of {args.seconds:g} s, "
+                       f"ONNX Runtime {onnxruntime.__version__}, OpenVINO {openvino.__version__}")
 
 
 if __name__ == "__main__":

@@ -77,6 +77,14 @@ static inline void oct_quantize_options_init(oct_quantize_options *o)
     oct_quantize_options_init_sized(o, sizeof(*o));
 }
 
+/**
+ * How pictures are made fit for a network: what its family wants, or where no family knows it what
+ * its input says (size, layout, grey), with the changes that `words` asks for (may be NULL: then
+ * the family must be known). A size other than that of an input of fixed size is an error.
+ */
+OCT_API oct_status oct_quantize_preprocess(const oct_graph *g, const char *family,
+                                           const char *words, oct_preprocess *p);
+
 /** The result of quantizing. */
 typedef struct oct_quantized oct_quantized;
 

@@ -119,16 +119,9 @@ static oct_status open_images(job *j)
 /* The family's preprocessing with the changes asked for. */
 static oct_status read_preprocess(job *j)
 {
-    oct_detector *family = NULL;
-    oct_status st;
-
     j->options.family = j->a->family;
     if (!j->a->preprocess) return OCT_OK;
-    if ((st = oct_detector_new(j->exact, j->a->family, &family))) return st;
-    oct_preprocess_init(&j->preprocess);
-    oct_detector_preprocess(family, &j->preprocess);
-    oct_detector_free(family);
-    if (oct_preprocess_parse(j->c->ctx, &j->preprocess, j->a->preprocess))
+    if (oct_quantize_preprocess(j->exact, j->a->family, j->a->preprocess, &j->preprocess))
         return cli_fail(j->c, OCT_ERR_ARG, "option --preprocess: %s", oct_ctx_error(j->c->ctx));
     j->options.preprocess = &j->preprocess;
     return OCT_OK;

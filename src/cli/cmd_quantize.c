@@ -225,15 +225,10 @@ static oct_status check_settings(job *j)
 static oct_status read_preprocess(job *j)
 {
     oct_preprocess *p = &j->preprocess;
-    oct_detector *family = NULL;
     char text[256];
 
     if (!j->settings.preprocess) return OCT_OK;
-    oct_preprocess_init(p);
-    if (oct_detector_new(j->g, j->options.family, &family) == OCT_OK)
-        oct_detector_preprocess(family, p);
-    oct_detector_free(family);
-    if (oct_preprocess_parse(j->c->ctx, p, j->settings.preprocess))
+    if (oct_quantize_preprocess(j->g, j->options.family, j->settings.preprocess, p))
         return cli_fail(j->c, OCT_ERR_ARG, "preprocess: %s", oct_ctx_error(j->c->ctx));
     j->options.preprocess = p;
     cli_note(j->c, "preprocess %s", oct_preprocess_text(p, text, sizeof(text)));

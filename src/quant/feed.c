@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "data/dataset.h"
 #include "detect/detector.h"
+#include "quant/picture.h"
 
 struct oct_feed {
     oct_ctx *ctx;
@@ -31,7 +32,7 @@ static oct_status feed_pictures(oct_feed *f, const oct_graph *g, const oct_quant
     const oct_value *input = NULL;
 
     oct_preprocess_init(&f->preprocess);
-    if (!o->preprocess || o->family) {
+    if (!o->preprocess) {
         OCT_TRY(oct_detector_new(g, o->family, &family));
         oct_detector_preprocess(family, &f->preprocess);
         oct_detector_free(family);
@@ -39,6 +40,7 @@ static oct_status feed_pictures(oct_feed *f, const oct_graph *g, const oct_quant
     if (o->preprocess)
         memcpy(&f->preprocess, o->preprocess,
                OCT_MIN(o->preprocess->struct_size, sizeof(f->preprocess)));
+    OCT_TRY(oct_picture_check(g, &f->preprocess));
     OCT_TRY(oct_detector_bind(g, 1, f->preprocess.width, f->preprocess.height, bound));
     OCT_TRY(oct_detector_input(*bound, &input));
     f->input = input->name;

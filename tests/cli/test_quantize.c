@@ -287,6 +287,49 @@ static void takes_tensors(void **state)
     must_contain(p->last.out, "over 1 pictures");
 }
 
+/* A map of the picture: no family knows what that is. */
+static void make_map(place *p, const char *file)
+{
+    void *state = NULL;
+    fixture *f;
+    oct_value *x;
+    char path[256];
+
+    assert_int_equal(setup(&state), 0);
+    f = state;
+    x = picture_input(f, 1, SIDE, SIDE);
+    x = convolution(f, "/a/Conv", x, 3, N_HIDDEN, 0);
+    x = convolution(f, "/b/Conv", x, N_HIDDEN, 5, 0);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+    (void)snprintf(path, sizeof(path), "%s/%s", p->dir, file);
+    assert_ok(f->ctx, oct_onnx_save(f->g, path, NULL));
+    assert_int_equal(teardown(&state), 0);
+}
+
+#define MAP "quantize map.onnx -o out.onnx --images img "
+
+/* A fixed size is believed, whatever is usual elsewhere. */
+static void the_size_of_the_network_counts(void **state)
+{
+    place *p = *state;
+
+    make_map(p, "map.onnx");
+    assert_int_equal(octet(p, MAP), 1); /* what to do with pictures has to be said */
+    assert_int_equal(octet(p, MAP "--preprocess fit=stretch,scale=255"), 0);
+    must_contain(p->last.err, "preprocess size=32x32,fit=stretch");
+    assert_int_equal(octet(p, MAP "--preprocess fit=stretch,size=64x64"), 2);
+    must_contain(p->last.err, "pictures of 64x64 do not fit input 'images', which is fixed at "
+                              "32x32");
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images img --preprocess "
+                              "size=64x64"),
+                     2);
+    assert_int_equal(octet(p, MAP "--preprocess fit=stretch,size=64x64 --input-shape 1x3x64x64"),
+                     0);
+    must_contain(p->last.err, "preprocess size=64x64,fit=stretch");
+    assert_int_equal(octet(p, MAP "--preprocess fit=stretch --input-shape 1x3x48x64"), 0);
+    must_contain(p->last.err, "preprocess size=64x48,fit=stretch");
+}
+
 /* --- recipes --- */
 
 static void recipe_equals_command_line(void **state)
@@ -580,6 +623,7 @@ int main(int argc, char **argv)
         TEST(settings_of_a_file_are_a_recipe),
         TEST(chooses_files_to_write),
         TEST(takes_tensors),
+        TEST(the_size_of_the_network_counts),
         TEST(recipe_equals_command_line),
         TEST(foreign_files_are_explained),
         TEST(files_are_replaced_only_if_octet_made_them),

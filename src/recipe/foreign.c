@@ -211,6 +211,7 @@ oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct
                                        "disable_shape_matching",
                                        "accuracy_aware_training",
                                        "batch_size",
+                                       "nncf_compress_postprocessing",
                                        NULL};
     static const char *const gradients[] = {"selective_quantizer_params", "calib_params",
                                             "quantization_params", "ptq_only", NULL};
@@ -222,11 +223,11 @@ oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct
     if (!params) params = map;
     if (oct_tree_get(config, "compression")) {
         OCT_TRY(start(&a, map, nncf, "a config of NNCF"));
-        OCT_TRY(oct_nncf_read(&a, config));
+        OCT_TRY(oct_nncf_read(&a, map));
     } else if (oct_tree_get(params, "selective_quantizer_params") ||
                oct_tree_get(params, "calib_params")) {
         OCT_TRY(start(&a, map, gradients, "quantization parameters of SuperGradients"));
-        OCT_TRY(oct_super_gradients_read(&a, params));
+        OCT_TRY(oct_super_gradients_read(&a, map, params));
     }
     *out = a.out;
     return OCT_OK;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "recipe/recipe.h"
 
@@ -173,6 +174,35 @@ static oct_status read_quantization(oct_adapter *a, const oct_tree *q, const oct
     return OCT_OK;
 }
 
+/* Of the keys beside "compression", those that need no more than a word. */
+static oct_status tell_top(oct_adapter *a, const oct_tree *config)
+{
+    static const char *const words[][2] = {
+        {"accuracy_aware_training", "not there yet"},
+        {"input_info", "the network says its inputs itself; --input-shape fixes open ones"},
+        {"log_dir", "nothing is written but the result"},
+        {"disable_shape_matching", "shapes are not matched"},
+        {"batch_size", "only num_init_steps is counted in it"}};
+
+    for (size_t i = 0; i < OCT_COUNT(words); i++)
+        if (oct_tree_get(config, words[i][0]))
+            OCT_TRY(oct_adapter_left_out(a, words[i][0], words[i][1]));
+    return OCT_OK;
+}
+
+/* MMDetection's switch: is what stands behind the last layers quantized, too? */
+static oct_status read_postprocessing(oct_adapter *a, const oct_tree *map)
+{
+    const oct_tree *t = oct_tree_get(map, "nncf_compress_postprocessing");
+    const bool all = !strcasecmp(oct_tree_text(t), "true");
+
+    if (oct_tree_is_null(t)) return OCT_OK;
+    if (!all && strcasecmp(oct_tree_text(t), "false") != 0)
+        return oct_recipe_fail(a->r, a->source, t, "'%s' is true or false", t->key);
+    OCT_TRY(oct_adapter_set(a, t, "tail", all ? "off" : "auto"));
+    return oct_adapter_done(a, t->key, t, all ? "tail off" : "tail auto");
+}
+
 /* Scopes and so on that stand beside "compression" count for all algorithms. */
 static oct_status read_top(oct_adapter *a, const oct_tree *config)
 {
@@ -185,22 +215,45 @@ static oct_status read_top(oct_adapter *a, const oct_tree *config)
         OCT_TRY(oct_adapter_set(a, device, "target_device", oct_tree_text(device)));
         OCT_TRY(oct_adapter_done(a, "target_device", device, "target_device"));
     }
-    if (oct_tree_get(config, "accuracy_aware_training"))
-        OCT_TRY(oct_adapter_left_out(a, "accuracy_aware_training", "not there yet"));
-    if (oct_tree_get(config, "input_info"))
-        OCT_TRY(oct_adapter_left_out(a, "input_info", "the network says its inputs itself"));
+    OCT_TRY(read_postprocessing(a, config));
+    return tell_top(a, config);
+}
+
+/* Keys of a config inside another file that nothing here knows. */
+static oct_status tell_others(oct_adapter *a, const oct_tree *config)
+{
+    static const char *const known[] = {"compression",
+                                        "ignored_scopes",
+                                        "target_scopes",
+                                        "target_device",
+                                        "accuracy_aware_training",
+                                        "input_info",
+                                        "log_dir",
+                                        "disable_shape_matching",
+                                        "batch_size",
+                                        "nncf_compress_postprocessing"};
+
+    for (const oct_tree *t = config->first; t; t = t->next) {
+        size_t i = 0;
+
+        while (i < OCT_COUNT(known) && strcmp(known[i], t->key) != 0)
+            i++;
+        if (i == OCT_COUNT(known))
+            OCT_TRY(oct_adapter_left_out(a, t->key, "not about quantization after training"));
+    }
     return OCT_OK;
 }
 
-oct_status oct_nncf_read(oct_adapter *a, const oct_tree *config)
+oct_status oct_nncf_read(oct_adapter *a, const oct_tree *map)
 {
+    const oct_tree *inner = oct_tree_get(map, "nncf_config");
+    const oct_tree *config = inner ? inner : map;
     const oct_tree *all = oct_tree_get(config, "compression");
     bool found = false;
 
     for (const oct_tree *t = all->kind == OCT_TREE_LIST ? all->first : all; t;
          t = all->kind == OCT_TREE_LIST ? t->next : NULL) {
         const char *name = oct_tree_text(oct_tree_get(t, "algorithm"));
-        char what[128];
 
         if (t->kind != OCT_TREE_MAP || !*name)
             return oct_recipe_fail(a->r, a->source, t, "a compression wants an 'algorithm'");
@@ -210,11 +263,18 @@ oct_status oct_nncf_read(oct_adapter *a, const oct_tree *config)
             OCT_TRY(read_quantization(a, t, config));
             continue;
         }
-        (void)snprintf(what, sizeof(what), "compression algorithm '%.80s'", name);
-        OCT_TRY(oct_adapter_left_out(a, what, "not there yet"));
+        /* What was asked for and not done must not look done. */
+        return oct_recipe_fail(a->r, a->source, oct_tree_get(t, "algorithm"),
+                               "compression algorithm '%.80s' is not there yet; take it out of the "
+                               "file to quantize only",
+                               name);
     }
     if (!found)
         return oct_recipe_fail(a->r, a->source, all,
                                "no compression here is 'quantization'; others are not there yet");
+    if (inner) {
+        OCT_TRY(tell_others(a, inner));
+        OCT_TRY(read_postprocessing(a, map));
+    }
     return read_top(a, config);
 }

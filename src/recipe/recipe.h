@@ -132,7 +132,8 @@ oct_status oct_adapter_done(oct_adapter *a, const char *what, const oct_tree *va
                             const char *meaning);
 oct_status oct_adapter_left_out(oct_adapter *a, const char *what, const char *why);
 
-oct_status oct_nncf_read(oct_adapter *a, const oct_tree *config);
-oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *params);
+/* `map` is the whole file, `params` the part of it that has the settings. */
+oct_status oct_nncf_read(oct_adapter *a, const oct_tree *map);
+oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const oct_tree *params);
 
 #endif

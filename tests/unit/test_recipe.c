@@ -391,7 +391,11 @@ static void reads_nncf(void **out)
              "    \"weights\": {\"bits\": 4, \"mode\": \"symmetric\"},\n"
              "    \"ignored_scopes\": [\"{re}.*loc.*\", \"SSD/ModuleList[loc]/Conv[0]/conv2d_0\","
              " \"plain\"],\n    \"overflow_fix\": \"disable\"},\n"
-             "    {\"algorithm\": \"filter_pruning\"}],\n  \"log_dir\": \"x\", \"lr\": 1\n}\n"));
+             "    ],\n  \"log_dir\": \"x\", \"lr\": 1, \"nncf_compress_postprocessing\": "
+             "true\n}\n"));
+    assert_true(has_note(s->r, "left out: log_dir"));
+    assert_true(has_note(s->r, "nncf_compress_postprocessing true: tail off"));
+    assert_string_equal(options_of(s->r).tail, "off");
     o = options_of(s->r);
     assert_string_equal(o.preset, "mixed");
     assert_string_equal(o.target_device, "CPU");
@@ -405,7 +409,6 @@ static void reads_nncf(void **out)
     assert_int_equal(o.n_overrides, 1);
     assert_int_equal(o.overrides[0].weight_bits, 4);
     assert_true(has_note(s->r, "read as a config of NNCF"));
-    assert_true(has_note(s->r, "left out: compression algorithm 'filter_pruning' (not there yet)"));
     assert_true(has_note(s->r, "left out: overflow_fix"));
     assert_true(has_note(s->r, "left out: lr"));
     assert_true(has_note(s->r, "batches of 8"));
@@ -416,7 +419,7 @@ static void nncf_needs_quantization(void **out)
     state *s = *out;
 
     assert_fails(s->ctx, load(s, "{\"compression\": {\"algorithm\": \"rb_sparsity\"}}"),
-                 OCT_ERR_ARG, "no compression here is 'quantization'");
+                 OCT_ERR_ARG, "'rb_sparsity' is not there yet");
     assert_fails(s->ctx, load(s, "{\"compression\": [1]}"), OCT_ERR_ARG, "wants an 'algorithm'");
     assert_fails(s->ctx,
                  load(s, "{\"compression\": {\"algorithm\": \"quantization\", \"preset\": 7}}"),
@@ -424,6 +427,46 @@ static void nncf_needs_quantization(void **out)
     assert_ok(s->ctx, load(s, "nncf_config: {compression: {algorithm: quantization, initializer: "
                               "{range: {num_init_samples: 12}}}}\n"));
     assert_int_equal(data_of(s->r).subset_size, 12);
+}
+
+/* What was asked for and cannot be done is no quantized file that looks finished. */
+static void nncf_of_other_algorithms_is_refused(void **out)
+{
+    state *s = *out;
+
+    assert_fails(s->ctx,
+                 load(s, "compression:\n  - algorithm: quantization\n"
+                         "  - algorithm: filter_pruning\n"),
+                 OCT_ERR_ARG, "r.yaml:3:16: compression algorithm 'filter_pruning' is not there");
+    assert_ok(s->ctx, load(s, "nncf_config: {compression: {algorithm: quantization}, weird: 1}\n"
+                              "nncf_compress_postprocessing: False\n"));
+    assert_string_equal(options_of(s->r).tail, "auto");
+    assert_true(has_note(s->r, "left out: weird"));
+    assert_fails(s->ctx,
+                 load(s, "compression: {algorithm: quantization}\n"
+                         "nncf_compress_postprocessing: 3\n"),
+                 OCT_ERR_ARG, "true or false");
+}
+
+/* Each key has a note that is true. */
+static void notes_of_super_gradients_are_true(void **out)
+{
+    state *s = *out;
+
+    assert_ok(s->ctx, load(s, "ptq_only: False\n"
+                              "selective_quantizer_params: {calibrator_w: histogram, "
+                              "calibrator_i: max}\n"
+                              "calib_params: {histogram_calib_method: entropy, percentile: 99}\n"));
+    assert_string_equal(options_of(s->r).activation_ranges, "minmax");
+    assert_string_equal(options_of(s->r).weight_ranges, "mse");
+    assert_true(has_note(s->r, "ptq_only False (training with quantization is not there yet"));
+    assert_true(has_note(s->r, "left out: histogram_calib_method (calibrator_i is max"));
+    assert_true(has_note(s->r, "percentile 99: ranges.percentile, of no effect"));
+    assert_false(has_note(s->r, "ranges.activations kl"));
+    assert_ok(s->ctx, load(s, "selective_quantizer_params: {calibrator_w: histogram}\n"
+                              "calib_params: {histogram_calib_method: percentile}\n"));
+    assert_string_equal(options_of(s->r).weight_ranges, "percentile");
+    assert_string_equal(options_of(s->r).activation_ranges, "percentile");
 }
 
 static void reads_super_gradients(void **out)
@@ -552,6 +595,8 @@ int main(void)
         TEST(every_field_reads_back),
         TEST(reads_nncf),
         TEST(nncf_needs_quantization),
+        TEST(nncf_of_other_algorithms_is_refused),
+        TEST(notes_of_super_gradients_are_true),
         TEST(reads_super_gradients),
         cmocka_unit_test(survives_want_of_memory),
         cmocka_unit_test(documentation_has_every_field),

@@ -48,7 +48,7 @@ typedef struct oct_quantize_options {
     const char *target;        /**< "octet" (default), "ort", "openvino", "tensorrt", "npu-pow2" */
     const char *preset;        /**< "performance", "mixed"; NULL: what the target does best */
     const char *model_type;    /**< NULL or "transformer" */
-    const char *target_device; /**< NNCF's names ("ANY", "CPU", ..); NULL */
+    const char *target_device; /**< NNCF's: ANY, CPU, GPU, NPU, CPU_SPR; checked, of no effect */
     const char *tail;          /**< "auto" (default), "off", or node names with commas */
     const char *activation_ranges; /**< observer; NULL: the target's */
     const char *channel_ranges;    /**< observer of points per channel; NULL: the target's */
@@ -97,6 +97,9 @@ typedef struct oct_quantize_summary {
     double seconds, float_pass_seconds;
     const char *tail;     /**< one sentence, or NULL */
     const char *best_for; /**< the runtime the file is best for */
+    int32_t equalized;    /**< pairs of layers that equalization changed; -1: not asked for */
+    int32_t smoothed;     /**< the same of products and SmoothQuant */
+    int32_t aligned;      /**< the same of pairs and channel alignment */
 } oct_quantize_summary;
 
 /** A layer: why it is float, or how large its error is. */

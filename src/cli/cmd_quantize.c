@@ -255,6 +255,15 @@ static oct_status open_data(job *j)
     return st;
 }
 
+static void warn_of_device(const job *j)
+{
+    if (j->options.target_device)
+        cli_note(j->c,
+                 "note: target_device %s has no effect for target %s; --target says what "
+                 "computes",
+                 j->options.target_device, j->options.target);
+}
+
 /* Such a file can be given, but what is in integers already is not looked at again. */
 static void warn_if_quantized(const job *j)
 {
@@ -291,6 +300,7 @@ static oct_status open_all(job *j)
     oct_recipe_get_quantize(j->recipe, &j->options);
     if ((st = oct_recipe_line(j->recipe, &j->options.settings))) return st;
     j->options.source = j->settings.model;
+    warn_of_device(j);
     if ((st = load_model(j))) return st;
     if ((st = open_data(j))) return st;
     return read_preprocess(j);
@@ -447,7 +457,8 @@ const cli_command cmd_quantize = {
         "ap_before_noise, ap_after_noise, ap_change_noise (+- on other pictures of the kind, 19 "
         "times of 20), "
         "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
-        "top1_after, seed, report (null: none).",
+        "top1_after, seed, report (null: none), equalized, smoothed, aligned (places that were "
+        "changed; null: not asked for).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

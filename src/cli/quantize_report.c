@@ -110,6 +110,14 @@ static void print_float(const cli_quantize_report *r, const oct_quantize_summary
     if (*what) put_line(what, cli_format("no layer"));
 }
 
+/* What an option did, or that it found nothing to do. */
+static void print_correction(const char *name, const char *things, int n)
+{
+    if (n < 0) return;
+    put_line("corrected", n ? cli_format("%s: %d %s", name, n, things)
+                            : cli_format("%s: 0 %s matched; nothing changed", name, things));
+}
+
 static void print_accuracy(const cli_quantize_report *r)
 {
     const oct_box_metrics *a = &r->before.box, *b = &r->after.box;
@@ -187,6 +195,9 @@ void cli_quantize_print(const cli_quantize_report *r)
                                    (int)s.layers_quantized, (int)s.layers_total,
                                    s.macs_quantized_share * 100, s.weights_quantized_share * 100));
     print_float(r, &s);
+    print_correction("equalization", "pairs of layers", s.equalized);
+    print_correction("SmoothQuant", "products", s.smoothed);
+    print_correction("channel alignment", "pairs of layers", s.aligned);
     put_line("size",
              cli_format("%s -> %s, %.2f times smaller", cli_bytes((double)r->bytes_before, before),
                         cli_bytes((double)r->bytes_after, after),
@@ -240,6 +251,15 @@ static void layers_json(cli_json *j, const oct_quantized *q)
     cli_json_add(j, "worst_layers", list);
 }
 
+/* null: not asked for. */
+static void count_json(cli_json *j, const char *key, int n)
+{
+    if (n < 0)
+        cli_json_null(j, key);
+    else
+        cli_json_int(j, key, n);
+}
+
 oct_status cli_quantize_print_json(const cli_quantize_report *r)
 {
     const oct_quantize_summary s = summary_of(r->q);
@@ -254,6 +274,9 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     cli_json_num(j, "macs_quantized_share", s.macs_quantized_share);
     cli_json_num(j, "weights_quantized_share", s.weights_quantized_share);
     layers_json(j, r->q);
+    count_json(j, "equalized", s.equalized);
+    count_json(j, "smoothed", s.smoothed);
+    count_json(j, "aligned", s.aligned);
     cli_json_str(j, "tail", s.tail);
     cli_json_int(j, "bytes_before", r->bytes_before);
     cli_json_int(j, "bytes_after", r->bytes_after);

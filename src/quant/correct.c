@@ -22,28 +22,28 @@ static oct_status find_alpha(oct_ctx *ctx, const oct_quantize_options *o, double
 
 /* Each sees the network as the one before left it. */
 static oct_status measured(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
-                           double alpha, bool smooth)
+                           double alpha, int32_t *smoothed, int32_t *aligned)
 {
     oct_graph *bound = NULL;
     oct_feed *f = NULL;
     oct_status st;
 
     OCT_TRY(oct_feed_new(g, images, o, 0, &bound, &f));
-    st = smooth ? oct_smooth(g, bound, f, alpha, NULL) : oct_align(g, bound, f, NULL);
+    st = smoothed ? oct_smooth(g, bound, f, alpha, smoothed) : oct_align(g, bound, f, aligned);
     oct_feed_free(f);
     oct_graph_free(bound);
     return st;
 }
 
 oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
-                             bool *changed)
+                             oct_corrections *done)
 {
     double alpha;
 
+    *done = (oct_corrections){-1, -1, -1};
     OCT_TRY(find_alpha(g->ctx, o, &alpha));
-    *changed = o->equalize || alpha > 0 || o->align_channels;
-    if (o->equalize) OCT_TRY(oct_equalize(g, NULL));
-    if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, true));
-    if (o->align_channels) OCT_TRY(measured(g, images, o, alpha, false));
+    if (o->equalize) OCT_TRY(oct_equalize(g, &done->equalized));
+    if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, &done->smoothed, NULL));
+    if (o->align_channels) OCT_TRY(measured(g, images, o, alpha, NULL, &done->aligned));
     return OCT_OK;
 }

@@ -34,9 +34,19 @@ oct_status oct_smooth(oct_graph *g, const oct_graph *bound, oct_feed *f, double 
                       int32_t *n_products);
 oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs);
 
-/* correct.c: those of the three that the options ask for. *changed: at least one was. */
+/* How many places each of the three found to work on; -1: it was not asked for. */
+typedef struct oct_corrections {
+    int32_t equalized, smoothed, aligned;
+} oct_corrections;
+
+static inline bool oct_corrections_any(const oct_corrections *c)
+{
+    return c->equalized > 0 || c->smoothed > 0 || c->aligned > 0;
+}
+
+/* correct.c: those of the three that the options ask for. */
 oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
-                             bool *changed);
+                             oct_corrections *done);
 
 /* correct_full.c: shifts of all layers with quantized weights but the last ones. `bound` is the
  * graph of the map. */

@@ -29,9 +29,9 @@ struct oct_quantized {
     oct_arena *arena;
     oct_quantize_options o;
     const oct_target *target;
-    oct_graph *g;      /* normalised float network */
-    bool is_corrected; /* its weights are not those of the file any more */
-    oct_graph *bound;  /* the same with the shapes of the data */
+    oct_graph *g;              /* normalised float network */
+    oct_corrections corrected; /* how its weights differ from those of the file */
+    oct_graph *bound;          /* the same with the shapes of the data */
     oct_qmap *m;
     oct_graph *qdq;
     oct_quantize_summary summary;
@@ -219,7 +219,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
 
     OCT_TRY(oct_target_find(q->ctx, q->o.target, &q->target));
     OCT_TRY(oct_quantize_normalise(g, &q->g));
-    OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->is_corrected));
+    OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
     OCT_TRY(oct_feed_new(q->g, images, &q->o, 0, &q->bound, &f));
     st = oct_place(q->bound, q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);
@@ -234,6 +234,9 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     if (!st) st = oct_origin_write(q->qdq, &q->o);
     q->summary.tail = q->m ? q->m->tail_text : NULL;
     q->summary.best_for = q->target->best_for;
+    q->summary.equalized = q->corrected.equalized;
+    q->summary.smoothed = q->corrected.smoothed;
+    q->summary.aligned = q->corrected.aligned;
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
     return st;
 }
@@ -295,7 +298,7 @@ oct_status oct_quantized_save(const oct_quantized *q, const char *path)
 
 oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
-    if (q->is_corrected)
+    if (oct_corrections_any(&q->corrected))
         return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
                         "a qmap goes with the float file's own weights, but equalizing, "
                         "smoothing or aligning changed them; save the quantized file alone");

@@ -330,6 +330,27 @@ static void the_size_of_the_network_counts(void **state)
     must_contain(p->last.err, "preprocess size=64x48,fit=stretch");
 }
 
+/* Options that find nothing to do, or can do nothing, say so. */
+static void options_without_effect_say_so(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(octet(p, QUANTIZE "--align-channels --smooth-quant 0.5 --equalize "
+                                       "--target-device GPU"),
+                     0);
+    must_contain(p->last.err, "target_device GPU has no effect for target octet");
+    must_contain(p->last.out, "corrected  equalization: 2 pairs of layers\n");
+    must_contain(p->last.out, "SmoothQuant: 0 products matched; nothing changed\n");
+    must_contain(p->last.out, "channel alignment: ");
+    assert_int_equal(octet(p, QUANTIZE "--equalize --json"), 0);
+    j = printed_json(p);
+    assert_true(number(j, "equalized") == 2);
+    assert_true(json_is_null(json_object_get(j, "aligned")));
+    json_decref(j);
+    assert_int_equal(octet(p, QUANTIZE "--target-device VPU"), 2); /* place.c has no such word */
+}
+
 /* --- recipes --- */
 
 static void recipe_equals_command_line(void **state)
@@ -624,6 +645,7 @@ int main(int argc, char **argv)
         TEST(chooses_files_to_write),
         TEST(takes_tensors),
         TEST(the_size_of_the_network_counts),
+        TEST(options_without_effect_say_so),
         TEST(recipe_equals_command_line),
         TEST(foreign_files_are_explained),
         TEST(files_are_replaced_only_if_octet_made_them),

@@ -235,6 +235,41 @@ static void balance_products(oct_placer *p)
     }
 }
 
+/* --- divisors --- */
+
+/* Sums and means are cheap in float; what would be rounded to 0 in codes is not divided by then. */
+static void keep_divisor(oct_placer *p, const oct_value *v, int depth)
+{
+    static const char *const through[] = {"Sqrt", "Abs", "Cast"};
+    static const char *const cheap[] = {"Add",        "Sub",       "Mul",     "Sum",
+                                        "ReduceMean", "ReduceSum", "ReduceL2"};
+    const oct_node *by = v ? v->producer : NULL;
+    bool is_cheap;
+
+    if (!v || v->data) return;
+    p->is_divisor[v->id] = 1;
+    if (!by || depth == 0) return;
+    is_cheap = is_word(by->op->name, cheap, OCT_COUNT(cheap));
+    if (is_cheap && !p->ignored[by->id])
+        p->ignored[by->id] = "kept in float: something is divided by its result";
+    if (is_word(by->op->name, through, OCT_COUNT(through)) || oct_node_moves_data(by))
+        keep_divisor(p, by->in[0], depth - 1);
+    else if (oct_node_is(by, &oct_op_add)) /* with the small number that keeps it from zero */
+        for (int32_t i = 0; i < by->n_in; i++)
+            keep_divisor(p, by->in[i], OCT_MIN(depth - 1, 1));
+}
+
+static void keep_divisors(oct_placer *p)
+{
+    enum { DEPTH = 8 };
+
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        if (oct_node_is(n, &oct_op_div)) keep_divisor(p, n->in[1], DEPTH);
+        if (oct_node_is(n, &oct_op_reciprocal) || oct_node_is(n, &oct_op_log))
+            keep_divisor(p, n->in[0], DEPTH);
+    }
+}
+
 /* --- all --- */
 
 static oct_status place(oct_placer *p, const oct_quantize_options *o)
@@ -248,10 +283,13 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     p->ignored = oct_arena_array(p->a, n_nodes, sizeof(*p->ignored));
     p->is_wanted = oct_arena_alloc(p->a, n_values);
     p->is_read_float = oct_arena_alloc(p->a, n_values);
-    if (!is_tail || !p->ignored || !p->is_wanted || !p->is_read_float) return OCT_ERR_MEMORY;
+    p->is_divisor = oct_arena_alloc(p->a, n_values);
+    if (!is_tail || !p->ignored || !p->is_wanted || !p->is_read_float || !p->is_divisor)
+        return OCT_ERR_MEMORY;
     OCT_TRY(oct_tail_find(p->g, o->tail, p->m->arena, is_tail, &p->m->tail_text));
     OCT_TRY(oct_scope_reasons(p->g, o, p->m->arena, p->ignored));
     if (is_transformer) ignore_for_transformer(p);
+    keep_divisors(p);
     OCT_TRY(oct_groups_find(p->g, p->t, p->a, &p->groups));
     OCT_TRY(find_requantized(p));
     if (!(p->is_integer = oct_arena_alloc(p->a, (size_t)p->groups.n + 1))) return OCT_ERR_MEMORY;

@@ -14,6 +14,7 @@ typedef struct oct_placer {
     uint8_t *is_integer;     /* by group */
     uint8_t *is_wanted;      /* by value id: integers read it, directly or moved */
     uint8_t *is_read_float;  /* by value id: others read it as well */
+    uint8_t *is_divisor;     /* by value id: something is divided by it, or it is under a root */
     uint8_t *is_requantized; /* by node id: a Concat with a scale of its own; NULL: none is */
     bool gives_codes;        /* outputs of the network are integers */
     const char **ignored;    /* by node id: why, or NULL */

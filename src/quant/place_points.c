@@ -87,8 +87,8 @@ static oct_status add_point(oct_placer *p, sharing *s, const oct_value *v, const
 /* Where only layers with weights want integers, others go on reading floats. */
 static bool is_per_reader(const oct_placer *p, sharing *s, const oct_value *v)
 {
-    return (p->t->flags & OCT_TARGET_INPUTS_ONLY) && p->is_read_float[v->id] &&
-           s->size[leader(s, v->id)] == 1;
+    return ((p->t->flags & OCT_TARGET_INPUTS_ONLY) || p->is_divisor[v->id]) &&
+           p->is_read_float[v->id] && s->size[leader(s, v->id)] == 1;
 }
 
 static oct_status add_source(oct_placer *p, sharing *s, const oct_value *v)

@@ -94,11 +94,43 @@ static void shares_heads_between_levels(void **state)
     oct_dataset_close(d);
 }
 
+/* --- division --- */
+
+/* A variance, the small number that keeps it from zero, a root and a division, as normalisation is
+ * written by hand; a product reads the variance too. Rounded to codes, small ones would be 0. */
+static void does_not_divide_by_zero(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y, *d, *v, *square;
+    oct_node *n;
+    oct_dataset *data;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 4);
+    x = picture(f, 1, 4, 8, 8);
+    y = conv(f, &rng, x, &(conv_case){4, 8, 3, 1, 1, 1, 1});
+    for (int64_t i = 0; i < 4 * 9 * 4; i++) /* half of the channels hardly vary */
+        ((float *)y->producer->in[1]->data->data)[i] *= 1e-3f;
+    n = node(f, &oct_op_reduce_mean, y, oct_ints(&f->b, (int64_t[]){2, 3}, 2), NULL);
+    d = emit(f, &oct_op_sub, y, infer(f, n));
+    square = emit(f, &oct_op_mul, d, d);
+    n = node(f, &oct_op_reduce_mean, square, oct_ints(&f->b, (int64_t[]){2, 3}, 2), NULL);
+    v = emit(f, &oct_op_add, infer(f, n), oct_scalar(&f->b, 1e-5f));
+    output(f, emit(f, &oct_op_div, d, emit(f, &oct_op_sqrt, v, NULL)));
+    output(f, emit(f, &oct_op_conv, v, weights(f, &rng, 4, (int64_t[]){4, 8, 1, 1})));
+    data = items(t, x, 2);
+    for (int i = 0; i < N_TARGETS; i++)
+        quantizes(t, data, targets[i], 2);
+    oct_dataset_close(data);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(projects_levels_by_one_weight, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(shares_heads_between_levels, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(does_not_divide_by_zero, setup_files, teardown_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,10 +4,12 @@
 #include "pass/fold.h"
 #include "pass/pass.h"
 
-/* Quantized weights are small because they are quantized: see fold-dequantize. */
-static bool is_quantizer(const oct_node *n)
+/* Quantized weights are small because they are quantized, so that DequantizeLinear stays: see
+ * fold-dequantize. QuantizeLinear of float weights, as training with quantization exports them,
+ * becomes the codes: a quarter of the bytes, and what integer kernels read. */
+static bool is_kept(const oct_node *n)
 {
-    return oct_node_is(n, &oct_op_quantize_linear) || oct_node_is(n, &oct_op_dequantize_linear);
+    return oct_node_is(n, &oct_op_dequantize_linear);
 }
 
 static oct_status run(oct_graph *g, int *n_changed)
@@ -18,7 +20,7 @@ static oct_status run(oct_graph *g, int *n_changed)
         bool done = false;
 
         next = n->next; /* n may go away, and nodes before it */
-        if (!oct_fold_possible(n) || is_quantizer(n)) continue;
+        if (!oct_fold_possible(n) || is_kept(n)) continue;
         OCT_TRY(oct_fold_node(n, &budget, &done));
         *n_changed += done;
     }

@@ -3,6 +3,8 @@
 #include "tests/unit/quant_job.h"
 #include "tests/unit/quant_net.h"
 
+#include "pass/pass.h"
+
 /* Quantizes the fixture's graph; the noise of its first output must be below `most`. */
 static void quantizes(files *t, const oct_dataset *d, const char *target, double most)
 {
@@ -94,6 +96,107 @@ static void shares_heads_between_levels(void **state)
     oct_dataset_close(d);
 }
 
+/* --- weights that are still float --- */
+
+/* DequantizeLinear of codes becomes QuantizeLinear and DequantizeLinear of floats, as training with
+ * quantization exports weights. Returns how many. */
+static int unround_weights(fixture *f)
+{
+    int n_changed = 0;
+
+    for (oct_node *n = f->g->first; n; n = n->next) {
+        oct_value *const codes = oct_node_is(n, &oct_op_dequantize_linear) ? n->in[0] : NULL;
+        oct_tensor *t = NULL, *data[3] = {NULL};
+        oct_value *y = NULL, *in[3] = {NULL, n->in[1], oct_node_in(n, 2)};
+        oct_type zero_type;
+        oct_node *q;
+
+        if (!codes || !codes->data || codes->type.dtype == OCT_DTYPE_I32) continue;
+        for (int32_t i = 0; i < n->n_in; i++)
+            data[i] = n->in[i] ? n->in[i]->data : NULL;
+        assert_ok(f->ctx, oct_node_eval(n, data, &t, NULL));
+        assert_non_null(in[0] = oct_value_const(f->g, NULL, t));
+        if (!in[2]) { /* it says the type */
+            zero_type = in[1]->type;
+            zero_type.dtype = codes->type.dtype;
+            t = NULL;
+            assert_ok(f->ctx, oct_tensor_make(f->ctx, &zero_type, &t));
+            assert_non_null(in[2] = oct_value_const(f->g, NULL, t));
+        }
+        assert_non_null(y = oct_value_new(f->g, NULL, NULL));
+        assert_non_null(q = oct_node_new(f->g, n, NULL, &oct_op_quantize_linear, in, 3, &y, 1));
+        assert_ok(f->ctx, oct_node_set_int(q, "axis", oct_node_attr(n, "axis")->i));
+        assert_ok(f->ctx, oct_node_infer(q));
+        assert_ok(f->ctx, oct_node_set_input(n, 0, y));
+        n_changed++;
+    }
+    return n_changed;
+}
+
+static size_t constant_bytes(const oct_graph *g)
+{
+    size_t n = 0;
+
+    for (int32_t i = 0; i < g->n_value_ids; i++)
+        if (g->values[i] && g->values[i]->data && g->values[i]->n_users)
+            n += g->values[i]->data->size;
+    return n;
+}
+
+/* The same numbers from the same kernels as with integer weights; 'simplify' writes codes. */
+static void float_weights_become_codes(files *t, const oct_dataset *d, const char *target)
+{
+    fixture *f = t->f;
+    oct_graph *exact = f->g;
+    oct_tensor *want = NULL, *got = NULL;
+    oct_quantize_options o;
+    oct_quantized *q = NULL;
+    int kernels, n;
+    size_t bytes;
+
+    oct_quantize_options_init(&o);
+    o.target = target;
+    o.tail = "off";
+    assert_ok(t->ctx, oct_quantize(exact, d, &o, &q));
+    assert_ok(t->ctx, oct_graph_clone(oct_quantized_graph(q), &f->g));
+    bytes = constant_bytes(f->g);
+    kernels = count_kernels(f, NULL, "int8");
+    assert_true(kernels >= 2);
+    run_graph(f, NULL, &want);
+    n = unround_weights(f);
+    assert_true(n >= 2);
+    assert_true(constant_bytes(f->g) > 2 * bytes);
+    assert_int_equal(count_kernels(f, NULL, "int8"), kernels);
+    run_graph(f, NULL, &got);
+    assert_same(target, got, want, 0);
+    assert_ok(t->ctx, oct_pipeline_run(f->g, "simplify", NULL, NULL));
+    assert_true(constant_bytes(f->g) < bytes + 200);
+    oct_tensor_unref(got);
+    oct_tensor_unref(want);
+    oct_quantized_free(q);
+    oct_graph_free(f->g);
+    f->g = exact;
+}
+
+static void quantizes_float_weights(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_dataset *d;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 8);
+    x = picture(f, 1, 16, 12, 12);
+    y = emit(f, &oct_op_relu, conv(f, &rng, x, &(conv_case){16, 32, 3, 1, 1, 1, 1}), NULL);
+    y = emit(f, &oct_op_relu, conv(f, &rng, y, &(conv_case){32, 32, 1, 1, 1, 0, 1}), NULL);
+    output(f, conv(f, &rng, y, &(conv_case){32, 8, 1, 1, 1, 0, 1}));
+    d = items(t, x, 2);
+    for (int i = 0; i < N_TARGETS; i++)
+        float_weights_become_codes(t, d, targets[i]);
+    oct_dataset_close(d);
+}
+
 /* --- division --- */
 
 /* A variance, the small number that keeps it from zero, a root and a division, as normalisation is
@@ -130,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(projects_levels_by_one_weight, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(shares_heads_between_levels, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(quantizes_float_weights, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(does_not_divide_by_zero, setup_files, teardown_files),
     };
 

@@ -138,8 +138,9 @@ typedef struct oct_label {
 
 typedef struct oct_dataset_options {
     size_t struct_size;      /**< set by oct_dataset_options_init() */
-    const char *images;      /**< folder of pictures, list file, folder of .npy, .npz; NULL: only
-                                  the annotations are read, no picture needs to be there */
+    const char *images;      /**< a picture, a folder, a list, a data.yaml, a pattern ("a/?*.jpg"),
+                                  a video, "-" (names on standard input), .npz, a folder of .npy;
+                                  NULL: only the annotations are read, no picture is needed */
     const char *annotations; /**< COCO .json, VOC folder, YOLO folder, `name class` list; NULL */
     int32_t limit;           /**< at most this many, the first ones; 0: all (default) */
     int32_t subset_size;     /**< at most this many, picked evenly; 0: all (default) */
@@ -148,6 +149,9 @@ typedef struct oct_dataset_options {
     int32_t skip_bad;   /**< 1: broken entries are left out and counted (default 0) */
     int32_t need_files; /**< 1: pictures that are not there are an error that counts them, or left
                              out with skip_bad; 0: found out when they are decoded (default) */
+    const char *const *more_images; /**< behind `images`, where several are given */
+    int32_t n_more_images;          /**< default 0 */
+    int32_t every;                  /**< of a video, every n-th picture; 0 and 1: all (default 0) */
 } oct_dataset_options;
 
 OCT_API void oct_dataset_options_init_sized(oct_dataset_options *o, size_t struct_size);
@@ -184,6 +188,11 @@ OCT_API const char *oct_dataset_note(const oct_dataset *d, int32_t i);
 OCT_API oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name,
                                       oct_tensor **out);
 OCT_API int32_t oct_dataset_is_tensors(const oct_dataset *d);
+
+/** Decodes picture i, on the dataset's own thread; frames of a video are best read in order. */
+OCT_API oct_status oct_dataset_load(oct_dataset *d, int64_t i, oct_image **out);
+/** Which picture of the video at oct_dataset_path() it is, from 0; -1: a file of its own. */
+OCT_API int64_t oct_dataset_frame(const oct_dataset *d, int64_t i);
 /**@}*/
 
 /** \name The loader: decodes and preprocesses ahead on its own threads, with bounded memory */

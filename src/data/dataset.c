@@ -22,7 +22,7 @@ void oct_dataset_options_init_sized(oct_dataset_options *o, size_t struct_size)
 oct_status oct_dataset_add(oct_dataset *d, const char *path)
 {
     OCT_TRY(oct_grow(d->ctx, &d->items, &d->cap_items, d->n_items + 1, sizeof(*d->items)));
-    d->items[d->n_items++] = (oct_item){.path = path, .class_index = -1};
+    d->items[d->n_items++] = (oct_item){.path = path, .frame = -1, .class_index = -1};
     return OCT_OK;
 }
 
@@ -181,10 +181,25 @@ static oct_status find_missing(oct_dataset *d)
     return OCT_OK;
 }
 
+static oct_status read_all(oct_dataset *d, const oct_dataset_options *o)
+{
+    if (!o->n_more_images && (o->annotations || !oct_is_inputs(o->images)))
+        return oct_dataset_recognise(d, o->images, o->annotations);
+    OCT_TRY(oct_read_input(d, o->images));
+    for (int32_t i = 0; i < o->n_more_images; i++)
+        OCT_TRY(oct_read_input(d, o->more_images[i]));
+    return OCT_OK;
+}
+
 static oct_status check_options(oct_ctx *ctx, const oct_dataset_options *o)
 {
     if (!o->images && !o->annotations)
         return oct_fail(ctx, OCT_ERR_ARG, "dataset: neither images nor annotations are given");
+    if (o->annotations && (o->n_more_images || (o->images && oct_is_inputs(o->images))))
+        return oct_fail(ctx, OCT_ERR_ARG, "dataset: with labels, pictures are one folder");
+    if (o->n_more_images < 0 || o->every < 0)
+        return oct_fail(ctx, OCT_ERR_ARG, "dataset: n_more_images %d, every %d", o->n_more_images,
+                        o->every);
     if (o->limit < 0 || o->subset_size < 0)
         return oct_fail(ctx, OCT_ERR_ARG, "dataset: limit %d, subset_size %d", o->limit,
                         o->subset_size);
@@ -205,8 +220,9 @@ oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oc
     d->kind = "nothing";
     d->top_class = -1;
     d->skip_bad = o.skip_bad != 0;
+    d->every = OCT_MAX(o.every, 1);
     st = (d->arena = oct_arena_new(ctx)) ? oct_notes_new(ctx, &d->notes) : OCT_ERR_MEMORY;
-    if (!st) st = oct_dataset_recognise(d, o.images, o.annotations);
+    if (!st) st = read_all(d, &o);
     if (!st && !d->n_items)
         st = oct_fail(ctx, OCT_ERR_FORMAT, "%s: there is nothing in it%s",
                       o.images ? o.images : o.annotations, d->skipped ? " that is not broken" : "");
@@ -223,6 +239,7 @@ oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oc
 void oct_dataset_close(oct_dataset *d)
 {
     if (!d) return;
+    oct_picture_reader_close(&d->reader);
     oct_tensors_free(d->tensors);
     oct_notes_free(d->notes);
     oct_free(d->ctx, d->items);

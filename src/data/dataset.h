@@ -14,6 +14,7 @@ enum { OCT_ITEM_UNKNOWN, OCT_ITEM_GOOD, OCT_ITEM_BROKEN };
 /* One picture, or one set of tensors. */
 typedef struct oct_item {
     const char *path; /* of the arena */
+    int64_t frame;    /* of a video, from 0; -1: the file is a picture */
     int64_t id;       /* COCO's; for tensors the number in their source */
     int32_t class_index;
     int32_t n_labels;
@@ -35,6 +36,16 @@ typedef enum oct_numbering {
 
 typedef struct oct_tensors oct_tensors; /* tensors.c */
 
+/* Reads pictures one after another; keeps a video open between its frames. Of one thread. */
+typedef struct oct_picture_reader {
+    struct oct_video *video; /* NULL: none is open */
+    const char *path;        /* of the video */
+} oct_picture_reader;
+
+oct_status oct_picture_read(oct_picture_reader *r, oct_ctx *ctx, const oct_item *item,
+                            oct_image **out);
+void oct_picture_reader_close(oct_picture_reader *r); /* before its context goes */
+
 struct oct_dataset {
     oct_ctx *ctx;
     oct_arena *arena;
@@ -53,6 +64,9 @@ struct oct_dataset {
     const char *top_where; /* .. and where: "FILE: line N" */
     oct_tensors *tensors;  /* NULL: pictures */
     oct_notes *notes;      /* what was left out; changes while a loader works */
+    int32_t every;         /* of a video, one picture of this many */
+    bool has_video;
+    oct_picture_reader reader; /* of oct_dataset_load() */
 };
 
 /* Appends a picture without labels and class; `path` must live as long as the arena. */
@@ -105,6 +119,10 @@ oct_status oct_read_data_yaml_pictures(oct_dataset *d, const char *path); /* wit
 oct_status oct_read_list(oct_dataset *d, const char *images, const char *path);
 oct_status oct_read_pictures(oct_dataset *d, const char *folder);
 oct_status oct_read_class_folders(oct_dataset *d, const char *folder);
+
+/* A pattern, a video or "-"? These, and several paths at once, are read by oct_read_input(). */
+bool oct_is_inputs(const char *path);
+oct_status oct_read_input(oct_dataset *d, const char *path);
 
 /* Finds out what was given and calls its reader. Either may be NULL, not both. */
 oct_status oct_dataset_recognise(oct_dataset *d, const char *images, const char *annotations);

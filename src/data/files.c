@@ -31,6 +31,17 @@ bool oct_is_file(const char *path)
     return !stat(path, &info) && S_ISREG(info.st_mode);
 }
 
+size_t oct_file_start(const char *path, void *to, size_t n)
+{
+    FILE *f = oct_is_file(path) ? fopen(path, "rb") : NULL;
+    size_t got;
+
+    if (!f) return 0;
+    got = fread(to, 1, n, f);
+    (void)fclose(f);
+    return got;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);

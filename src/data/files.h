@@ -23,6 +23,9 @@ void oct_listing_close(oct_listing *l);
 size_t oct_listing_count(const oct_listing *l, const char *extension);
 
 bool oct_has_extension(const char *name, const char *extension);
+/* The first bytes of a file, at most n; 0: none, or it cannot be read. */
+size_t oct_file_start(const char *path, void *to, size_t n);
+
 bool oct_is_folder(const char *path);
 bool oct_is_file(const char *path);
 

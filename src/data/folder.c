@@ -1,36 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Datasets of pictures without boxes: a folder, a folder of class folders, a list of "name class"
- * lines. In lists the class is a number from 0, or, if one of them is not a number, a word.
+ * Datasets of pictures without boxes: a folder with all below it, a folder of class folders, a list
+ * of "name class" lines. In lists the class is a number from 0, or, if one of them is not a number,
+ * a word.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "data/dataset.h"
 #include "data/files.h"
 
 #define MAX_CLASSES 1000000
+#define MAX_DEPTH   32 /* of folders in folders */
 
-oct_status oct_read_pictures(oct_dataset *d, const char *folder)
+/* A folder at work, and those it lies in: a link may lead back to one of them. */
+typedef struct step {
+    const struct step *above;
+    dev_t device;
+    ino_t inode;
+    int depth;
+} step;
+
+static bool is_above(const step *s, const struct stat *info)
+{
+    for (; s; s = s->above)
+        if (s->device == info->st_dev && s->inode == info->st_ino) return true;
+    return false;
+}
+
+static oct_status read_files(oct_dataset *d, const char *folder, const oct_names *files)
+{
+    for (size_t i = 0; i < files->n; i++) {
+        const char *path = oct_dataset_join(d, folder, files->items[i]);
+
+        if (!path) return OCT_ERR_MEMORY;
+        if (oct_is_picture_file(path))
+            OCT_TRY(oct_dataset_add(d, path));
+        else
+            oct_notes_add(d->notes, OCT_NOTE_NO_PICTURE, files->items[i]);
+    }
+    return OCT_OK;
+}
+
+static oct_status read_folder(oct_dataset *d, const char *folder, const step *above)
 {
     oct_listing l = {0};
-    oct_status st = OCT_OK;
+    struct stat info;
+    step here = {.above = above, .depth = above ? above->depth + 1 : 0};
+    oct_status st;
 
-    d->kind = "pictures";
+    if (above && (here.depth > MAX_DEPTH || stat(folder, &info) || is_above(above, &info)))
+        return OCT_OK;
     OCT_TRY(oct_listing_open(d->ctx, folder, &l));
-    for (size_t i = 0; !st && i < l.files.n; i++) {
-        const char *path;
+    if (stat(folder, &info) == 0) {
+        here.device = info.st_dev;
+        here.inode = info.st_ino;
+    }
+    st = read_files(d, folder, &l.files);
+    for (size_t i = 0; !st && i < l.folders.n; i++) {
+        const char *path = oct_dataset_join(d, folder, l.folders.items[i]);
 
-        if (!oct_codec_by_name(l.files.items[i])) {
-            oct_notes_add(d->notes, OCT_NOTE_NO_PICTURE, l.files.items[i]);
-            continue;
-        }
-        path = oct_dataset_join(d, folder, l.files.items[i]);
-        st = path ? oct_dataset_add(d, path) : OCT_ERR_MEMORY;
+        st = path ? read_folder(d, path, &here) : OCT_ERR_MEMORY;
     }
     oct_listing_close(&l);
     return st;
+}
+
+oct_status oct_read_pictures(oct_dataset *d, const char *folder)
+{
+    d->kind = "pictures";
+    return read_folder(d, folder, NULL);
 }
 
 static oct_status read_class_folder(oct_dataset *d, const char *folder, const char *name)

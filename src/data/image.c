@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "data/files.h"
+
 #define MAX_PIXELS 178956970 /* where Pillow starts to warn */
 
 static const oct_codec *const codecs[] = {&oct_codec_jpeg, &oct_codec_png, &oct_codec_webp,
@@ -90,6 +92,14 @@ const oct_codec *oct_codec_by_bytes(oct_bytes start)
         if (codecs[i]->knows(start)) return codecs[i];
     }
     return NULL;
+}
+
+bool oct_is_picture_file(const char *path)
+{
+    uint8_t start[32];
+    const size_t n = oct_codec_by_name(path) ? 0 : oct_file_start(path, start, sizeof(start));
+
+    return oct_codec_by_name(path) || oct_codec_by_bytes((oct_bytes){start, n});
 }
 
 static oct_status find_codec(oct_ctx *ctx, oct_bytes file, const oct_codec **out)

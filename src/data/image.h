@@ -59,6 +59,9 @@ const oct_codec *oct_codec_by_name(const char *path);
 /* The codec that knows the file by its first bytes; NULL: none. */
 const oct_codec *oct_codec_by_bytes(oct_bytes start);
 
+/* By its name, or else by its first bytes. */
+bool oct_is_picture_file(const char *path);
+
 /* Width and height of the upright picture as the file's header says; decodes nothing. */
 oct_status oct_image_peek(oct_ctx *ctx, const char *path, int32_t *width, int32_t *height);
 

@@ -29,6 +29,7 @@ typedef struct slot {
 typedef struct worker {
     oct_loader *loader;
     oct_ctx *ctx; /* its own */
+    oct_picture_reader reader;
     pthread_t thread;
     bool started;
 } worker;
@@ -50,6 +51,12 @@ struct oct_loader {
     bool stop;
 };
 
+/* How many frames a video has is known for sure only when it was decoded: missing ones are none. */
+static bool may_skip(const oct_loader *l, int64_t index)
+{
+    return l->d->skip_bad || l->d->items[index].frame >= 0;
+}
+
 static void load(worker *w, slot *s, int64_t index)
 {
     const oct_loader *l = w->loader;
@@ -59,12 +66,12 @@ static void load(worker *w, slot *s, int64_t index)
     oct_status st;
 
     s->item = (oct_loaded){.index = index, .data = s->data};
-    if (l->d->skip_bad && l->d->items[index].state == OCT_ITEM_BROKEN) {
+    if (may_skip(l, index) && l->d->items[index].state == OCT_ITEM_BROKEN) {
         s->item.status = OCT_ERR_FORMAT; /* known from an earlier pass, and noted then */
         s->item.error = "broken";
         return;
     }
-    st = oct_image_load(w->ctx, oct_dataset_path(l->d, index), NULL, &im);
+    st = oct_picture_read(&w->reader, w->ctx, &l->d->items[index], &im);
     decoded = oct_time_ns();
     if (!st) st = oct_preprocess_run(w->ctx, &l->p, im, l->dtype, s->data, &s->item.map);
     oct_image_free(im);
@@ -219,6 +226,7 @@ void oct_loader_free(oct_loader *l)
     }
     for (int32_t i = 0; l->workers && i < l->n_workers; i++) {
         if (l->workers[i].started) pthread_join(l->workers[i].thread, NULL);
+        oct_picture_reader_close(&l->workers[i].reader);
         oct_ctx_free(l->workers[i].ctx);
     }
     if (l->has_lock) {
@@ -288,7 +296,7 @@ oct_status oct_loader_take(oct_loader *l, oct_ctx *ctx, const oct_loaded **out)
             *out = item;
             return OCT_OK;
         }
-        if (!l->d->skip_bad || item->status == OCT_ERR_MEMORY)
+        if (!may_skip(l, item->index) || item->status == OCT_ERR_MEMORY)
             st = oct_fail(ctx, item->status, "%s", item->error);
         else if (of->state != OCT_ITEM_BROKEN)
             oct_notes_add(l->d->notes, OCT_NOTE_BROKEN, item->error);

@@ -22,13 +22,20 @@
 #include "data/files.h"
 #include "data/tensors.h"
 
-static size_t count_pictures(const oct_listing *l)
+/* By names first, which is quick; a picture may have any name, though. */
+static oct_status has_pictures(oct_dataset *d, const char *folder, const oct_listing *l, bool *out)
 {
-    size_t n = 0;
+    const char *path;
 
-    for (size_t i = 0; i < l->files.n; i++)
-        n += oct_codec_by_name(l->files.items[i]) != NULL;
-    return n;
+    *out = false;
+    for (size_t i = 0; i < l->files.n && !*out; i++)
+        *out = oct_codec_by_name(l->files.items[i]) != NULL;
+    for (size_t i = 0; i < l->files.n && !*out; i++) {
+        if (oct_has_extension(l->files.items[i], ".npy")) return OCT_OK;
+        if (!(path = oct_dataset_join(d, folder, l->files.items[i]))) return OCT_ERR_MEMORY;
+        *out = oct_is_picture_file(path);
+    }
+    return OCT_OK;
 }
 
 /* The first character that is not white space. */
@@ -174,28 +181,35 @@ static oct_status read_sub_folders(oct_dataset *d, const char *folder, const oct
     for (size_t i = 0; i < l->folders.n; i++) {
         const char *path = oct_dataset_join(d, folder, l->folders.items[i]);
         oct_listing sub = {0};
-        size_t n_pictures, n_npy;
+        oct_status st;
+        size_t n_npy;
 
         if (!path) return OCT_ERR_MEMORY;
         OCT_TRY(oct_listing_open(d->ctx, path, &sub));
-        n_pictures = count_pictures(&sub);
+        st = has_pictures(d, path, &sub, &found);
         n_npy = oct_listing_count(&sub, ".npy");
         oct_listing_close(&sub);
-        if (n_pictures) return oct_read_class_folders(d, folder);
+        if (st) return st;
+        if (found) return oct_read_class_folders(d, folder);
         if (n_npy) return oct_read_npy_folders(d, folder);
     }
+    OCT_TRY(oct_read_pictures(d, folder)); /* further down */
+    if (d->n_items) return OCT_OK;
     return oct_fail(d->ctx, OCT_ERR_FORMAT,
-                    "%s: no pictures (.jpg, .png), no .npy, no .npz in it or its sub-folders",
-                    folder);
+                    "%s: no pictures, no .npy, no .npz in it or its sub-folders", folder);
 }
 
 static oct_status read_image_folder(oct_dataset *d, const char *folder)
 {
     oct_listing l = {0};
+    bool pictures = false;
     oct_status st;
 
     OCT_TRY(oct_listing_open(d->ctx, folder, &l));
-    if (count_pictures(&l))
+    st = has_pictures(d, folder, &l, &pictures);
+    if (st)
+        ; /* no memory */
+    else if (pictures)
         st = oct_read_pictures(d, folder);
     else if (oct_listing_count(&l, ".npy"))
         st = oct_read_npy_folder(d, folder);
@@ -216,7 +230,7 @@ static oct_status read_image_file(oct_dataset *d, const char *path)
     if (is_yaml(path)) return oct_read_data_yaml_pictures(d, path);
     if (oct_has_extension(path, ".npy"))
         return oct_fail(d->ctx, OCT_ERR_ARG, "%s: give the folder of .npy files, or a .npz", path);
-    if (oct_codec_by_name(path)) {
+    if (oct_is_picture_file(path)) {
         const char *copy = oct_dataset_join(d, NULL, path);
 
         d->kind = "pictures";

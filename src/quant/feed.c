@@ -159,7 +159,7 @@ oct_status oct_feed_rewind(oct_feed *f, int64_t limit)
     f->limit = limit > 0 ? OCT_MIN(limit, size) : size;
     oct_loader_free(f->loader);
     f->loader = NULL;
-    if (f->input && f->d->skip_bad) OCT_TRY(find_good(f, f->limit));
+    if (f->input && (f->d->skip_bad || f->d->has_video)) OCT_TRY(find_good(f, f->limit));
     return f->input ? new_loader(f, 1, &f->loader) : OCT_OK;
 }
 

@@ -126,7 +126,10 @@ static oct_status choose_data(oct_recipe *r, const oct_recipe_source *s, int fie
 
     if (r->origin[other] == origin)
         return oct_recipe_fail(r, s, at, "either images or data can be given, not both");
-    if (r->origin[other] && other == OCT_RECIPE_IMAGES) r->values.images = NULL;
+    if (r->origin[other] && other == OCT_RECIPE_IMAGES) {
+        r->values.images = NULL;
+        r->values.n_images = 0;
+    }
     if (r->origin[other] && other == OCT_RECIPE_DATA) r->values.data_file = NULL;
     r->origin[other] = OCT_ORIGIN_NONE;
     return OCT_OK;

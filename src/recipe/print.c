@@ -202,6 +202,8 @@ static void put_value(oct_str *b, const oct_field *f, const void *base)
     }
     if (f->kind == OCT_FIELD_PREPROCESS)
         put_preprocess(b, p);
+    else if (n == 1 && f == &oct_recipe_fields[OCT_RECIPE_IMAGES]) /* what it mostly is */
+        put_text(b, *(const char *const *)p);
     else if (f->kind == OCT_FIELD_LIST)
         put_texts(b, p, n);
     else if (f->kind >= OCT_FIELD_LIST)

@@ -137,11 +137,21 @@ void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job)
     memcpy(job, &all, OCT_MIN(job->struct_size, sizeof(all)));
 }
 
+static void set_images(const oct_recipe *r, oct_dataset_options *o)
+{
+    o->images = r->values.images[0];
+    if (o->struct_size < offsetof(oct_dataset_options, n_more_images) + sizeof(o->n_more_images))
+        return;
+    o->more_images = r->values.images + 1;
+    o->n_more_images = r->values.n_images - 1;
+}
+
 void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o)
 {
     copy_set(r, offsetof(oct_recipe_values, data), sizeof(r->values.data), o, o->struct_size);
     if (!r->origin[OCT_RECIPE_SUBSET_SIZE]) o->subset_size = 300; /* as NNCF */
-    o->images = r->values.images ? r->values.images : r->values.data_file;
+    o->images = r->values.data_file;
+    if (r->values.n_images) set_images(r, o);
     o->seed = r->values.quantize.seed;
 }
 
@@ -149,7 +159,8 @@ void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o)
 {
     const oct_recipe_values *v = &r->values;
 
-    o->images = v->eval_images ? v->eval_images : v->images ? v->images : v->data_file;
+    o->images = v->eval_images ? v->eval_images : v->data_file;
+    if (!v->eval_images && v->n_images) set_images(r, o);
     o->annotations = v->annotations;
     o->skip_bad = v->data.skip_bad;
 }

@@ -55,7 +55,9 @@ typedef enum oct_origin { OCT_ORIGIN_NONE, OCT_ORIGIN_FILE, OCT_ORIGIN_WORD } oc
 
 typedef struct oct_recipe_values {
     oct_recipe_job job;
-    const char *images, *data_file, *annotations, *eval_images;
+    const char *const *images;
+    int32_t n_images; /* right behind: a list of the table */
+    const char *data_file, *annotations, *eval_images;
     oct_dataset_options data;
     oct_quantize_options quantize;
 } oct_recipe_values;

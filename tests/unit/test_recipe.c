@@ -181,7 +181,7 @@ static void says_where_and_what(void **out)
         {"data: {subset_size: 0x10}\n", "r.yaml:1:21:"},
         {"data: {subset_size: .nan}\n", "r.yaml:1:21:"},
         {"data: calib\n", "r.yaml:1:7: 'data' has keys of its own, as {images: ..}"},
-        {"data: {images: [a]}\n", "r.yaml:1:16: 'data.images' wants a text, not a list"},
+        {"data: {annotations: [a]}\n", "r.yaml:1:21: 'data.annotations' wants a text, not a list"},
         {"data: {images: a, data: b}\n", "r.yaml:1:25: either images or data"},
         {"preset: mixd\n", "r.yaml:1:9: 'preset' is performance|mixed, not 'mixd'; did you mean "
                            "'mixed'?"},

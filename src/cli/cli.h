@@ -29,7 +29,7 @@ typedef enum cli_kind {
     CLI_FLAG,    /* bool: given or not */
     CLI_ALONE,   /* bool: given, no files are needed (--list) */
     CLI_INT,     /* int64_t, at least `min` */
-    CLI_F64,     /* double, above 0 */
+    CLI_F64,     /* double, above 0, at most `max` */
     CLI_STR,     /* const char * */
     CLI_LIST,    /* cli_list: may be given many times */
 } cli_kind;
@@ -50,6 +50,7 @@ typedef struct cli_opt {
     char letter;       /* short form: 'o' for -o; 0: none */
     size_t given;      /* offset of a bool that tells that it was typed; 0: none */
     const char *usual; /* default that is only shown */
+    double max;        /* of CLI_F64; 0: none */
     int role;          /* of a file's name: CLI_READS, CLI_WRITES; see guard.h */
 } cli_opt;
 
@@ -60,6 +61,7 @@ enum {
     CLI_FILE_OUT = 1u << 1,   /* its folder must exist; see guard.h for what may be replaced */
     CLI_FILE_MANY = 1u << 2,  /* one or more; only the last of a table */
     CLI_FILE_MAYBE = 1u << 3, /* may be left out; only the last of a table */
+    CLI_FILE_DATA = 1u << 4,  /* a folder, a pattern or "-" will do as well */
 };
 
 /* A word that is not an option. */

@@ -10,14 +10,18 @@
 #include "cli/report.h"
 
 typedef struct args {
-    const char *images, *family, *preprocess, *qmap, *report, *sort;
-    int64_t limit, top;
+    cli_list images;
+    const char *family, *preprocess, *qmap, *report, *sort;
+    int64_t limit, top, every;
     bool no_layerwise, no_graphwise, no_statistics, plain_loop, skip_bad;
 } args;
 
 static const cli_opt opts[] = {
-    {CLI_STR, "images", offsetof(args, images), "DIR", .role = CLI_READS,
-     .help = "folder of pictures, or of tensors (.npy, .npz) for all inputs (required)"},
+    {CLI_LIST, "images", offsetof(args, images), "DIR|FILE",
+     .help = "pictures: folders, files, videos, lists, patterns in quotes, or - for names on "
+             "standard input; or tensors (.npy, .npz) for all inputs (required)"},
+    {CLI_INT, "every", offsetof(args, every), "N", .help = "of a video, every N-th picture",
+     .def = "1", .min = 1},
     {CLI_STR, "qmap", offsetof(args, qmap), "FILE", .role = CLI_READS,
      .help = "instead of QUANTIZED: what octet quantize --save-qmap wrote for MODEL"},
     {CLI_INT, "limit", offsetof(args, limit), "N", .help = "only the first N pictures", .def = "16",
@@ -83,7 +87,7 @@ static oct_status check(job *j, char **files)
     const bool has_file = files[0] && files[1];
     oct_status st;
 
-    if (!j->a->images) return cli_fail(c, OCT_ERR_ARG, "option --images is missing");
+    if (!j->a->images.n) return cli_fail(c, OCT_ERR_ARG, "option --images is missing");
     if (has_file && j->a->qmap)
         return cli_fail(c, OCT_ERR_ARG, "give QUANTIZED or --qmap, not both");
     if (!has_file && !j->a->qmap)
@@ -109,7 +113,8 @@ static oct_status open_images(job *j)
     oct_dataset_options o;
 
     oct_dataset_options_init(&o);
-    o.images = j->a->images;
+    cli_data_images(&o, j->a->images.items, j->a->images.n);
+    o.every = (int32_t)(j->a->every > INT32_MAX ? INT32_MAX : j->a->every);
     o.skip_bad = j->a->skip_bad;
     o.need_files = 1;
     j->c->model = NULL; /* what fails here is about the data */
@@ -144,7 +149,7 @@ static oct_status analyze(job *j, char **files)
     oct_ctx_set_progress(j->c->ctx, cli_progress, j->c);
     st = oct_analyze(j->exact, j->quantized, j->images, o, &j->result);
     cli_progress_end(j->c);
-    if (!st) (void)cli_data_notes(j->c, j->a->images, j->images, 0);
+    if (!st) (void)cli_data_notes(j->c, j->a->images.items[0], j->images, 0);
     return st;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet detect: finds objects in pictures and draws them. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,24 +9,33 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/model.h"
+#include "cli/pictures.h"
 #include "cli/table.h"
 
 typedef struct args {
     const char *out, *labels, *family, *preprocess;
+    cli_list images;
     double score, iou;
-    int64_t max_det;
-    bool per_class;
+    int64_t max_det, every;
+    bool per_class, skip_bad;
 } args;
 
 static const cli_opt opts[] = {
+    {CLI_LIST, "images", offsetof(args, images), "DIR|FILE",
+     .help = "pictures, as IMAGE; - is a list of names on standard input. May be given several "
+             "times"},
+    {CLI_INT, "every", offsetof(args, every), "N", .help = "of a video, every N-th picture",
+     .def = "1", .min = 1},
     {CLI_STR, "out", offsetof(args, out), "DIR",
      .help = "write the pictures with boxes into this folder; made if missing"},
-    {CLI_F64, "score", offsetof(args, score), "S", .help = "keep detections with a higher score",
-     .def = "0.25"},
-    {CLI_F64, "iou", offsetof(args, iou), "I",
+    {CLI_F64, "score", offsetof(args, score), "S", .max = 1,
+     .help = "keep detections with a higher score", .def = "0.25"},
+    {CLI_F64, "iou", offsetof(args, iou), "I", .max = 1,
      .help = "of boxes that overlap more than this, keep the best", .def = "0.65"},
     {CLI_INT, "max-det", offsetof(args, max_det), "N", .help = "detections of a picture, at most",
      .def = "100", .min = 1},
+    {CLI_FLAG, "skip-bad", offsetof(args, skip_bad),
+     .help = "leave broken pictures out, and name them"},
     {CLI_FLAG, "per-class", offsetof(args, per_class),
      .help = "boxes of different classes do not suppress each other, as in octet eval"},
     {CLI_STR, "labels", offsetof(args, labels), "FILE", .role = CLI_READS,
@@ -39,13 +49,19 @@ static const cli_opt opts[] = {
 
 static const cli_file file_args[] = {
     {"MODEL", "an ONNX file", CLI_FILE_IN},
-    {"IMAGE", "JPEG or PNG files", CLI_FILE_IN | CLI_FILE_MANY},
+    {"IMAGE",
+     "pictures (JPEG, PNG, WebP, BMP, TIFF), videos, folders with all below them, lists of names, "
+     "patterns in quotes; - is one picture on standard input",
+     CLI_FILE_IN | CLI_FILE_MANY | CLI_FILE_MAYBE | CLI_FILE_DATA},
     {0},
 };
 
 static const cli_example examples[] = {
     {"detect yolov8n.onnx street.jpg --out found", "Boxes drawn into found/street.jpg"},
     {"detect yolov8n.onnx *.jpg --score 0.5 --json", "Only sure ones, for other programs"},
+    {"detect yolov8n.onnx holiday --out found", "All pictures of a folder and its sub-folders"},
+    {"detect yolov8n.onnx clip.mp4 --every 25 --out found",
+     "Every 25th picture of a video, as found/clip-000025.jpg"},
     {"detect cells.onnx slide.png --labels names.txt --out found", "A network with own classes"},
     {0},
 };
@@ -67,8 +83,7 @@ typedef struct job {
     const char **names;
     int32_t n_names;
     cli_json *out;
-    char **paths; /* written so far */
-    int n_paths;
+    cli_pictures pictures;
 } job;
 
 /* --- names --- */
@@ -184,36 +199,47 @@ static oct_status make_folder(cli *c, const char *dir)
 
 /* --- one picture --- */
 
-static oct_status draw(job *j, const char *path, oct_image *im, int32_t n)
+static oct_status draw(job *j, int64_t i, oct_image *im, int32_t n)
 {
     const int32_t n_classes = oct_detector_n_classes(j->detector);
-    const char *base = strrchr(path, '/');
     const char *none[] = {""}; /* numbers instead of COCO's names */
     const char *const *names = j->names ? j->names : n_classes && n_classes != 80 ? none : NULL;
     char *to;
     oct_status st;
 
-    to = cli_format("%s/%s", j->args->out, base ? base + 1 : path);
-    for (int i = 0; i < j->n_paths; i++)
-        if (strcmp(j->paths[i], to) == 0) {
-            st = cli_fail(j->c, OCT_ERR_ARG, "%s: another picture was written under this name", to);
-            free(to);
-            return st;
-        }
-    j->paths = cli_realloc(j->paths, (size_t)j->n_paths + 1, sizeof(char *));
-    j->paths[j->n_paths++] = to;
     if ((st = oct_detections_draw(j->c->ctx, im, j->found, n, names, j->names ? j->n_names : 1)))
         return st;
+    to = cli_format("%s/%s", j->args->out, j->pictures.names[i]);
     cli_hold_interrupts();
     st = oct_image_save(j->c->ctx, im, to);
     cli_release_interrupts();
     if (!st && !j->c->opt.json) cli_note(j->c, "%s written", to);
+    free(to);
     return st;
 }
 
-static void add_json(job *j, const char *path, const oct_image *im, int32_t n)
+/* What a picture's entry begins with. */
+static cli_json *new_entry(const job *j, int64_t i)
 {
-    cli_json *e = cli_json_object(), *list = cli_json_array();
+    const int64_t frame = cli_pictures_frame(&j->pictures, i);
+    cli_json *e = cli_json_object();
+
+    cli_json_str(e, "file", cli_pictures_path(&j->pictures, i));
+    if (frame >= 0) cli_json_int(e, "frame", frame);
+    return e;
+}
+
+static void print_title(const job *j, int64_t i)
+{
+    const int64_t frame = cli_pictures_frame(&j->pictures, i);
+
+    (void)fputs(cli_pictures_path(&j->pictures, i), stdout);
+    if (frame >= 0) (void)printf(", frame %lld", (long long)frame);
+}
+
+static void add_json(job *j, int64_t index, const oct_image *im, int32_t n)
+{
+    cli_json *e = new_entry(j, index), *list = cli_json_array();
 
     for (int32_t i = 0; i < n; i++) {
         const oct_detection *f = &j->found[i];
@@ -229,14 +255,13 @@ static void add_json(job *j, const char *path, const oct_image *im, int32_t n)
         cli_json_add(o, "bbox", box);
         cli_json_add(list, NULL, o);
     }
-    cli_json_str(e, "file", path);
     cli_json_int(e, "width", oct_image_width(im));
     cli_json_int(e, "height", oct_image_height(im));
     cli_json_add(e, "detections", list);
     cli_json_add(j->out, NULL, e);
 }
 
-static void print_found(const job *j, const char *path, int32_t n)
+static void print_found(const job *j, int64_t index, int32_t n)
 {
     static const cli_column columns[] = {{"class", CLI_SHRINK}, {"score", CLI_RIGHT},
                                          {"x", CLI_RIGHT},      {"y", CLI_RIGHT},
@@ -257,21 +282,48 @@ static void print_found(const job *j, const char *path, int32_t n)
         cli_table_cell(t, "%.1f", (double)f->width);
         cli_table_cell(t, "%.1f", (double)f->height);
     }
-    (void)printf("%s: %d found\n", path, (int)n);
+    print_title(j, index);
+    (void)printf(": %d found\n", (int)n);
     if (n) cli_table_print(t, stdout);
     cli_table_free(t);
 }
 
-/* Classifiers: the five best classes. */
-static oct_status show_classes(job *j, const char *path)
+/* Are they probabilities already? Others are made such by a softmax. */
+static bool are_probabilities(const float *scores, int32_t n)
 {
+    double sum = 0;
+
+    for (int32_t i = 0; i < n; i++) {
+        if (!(scores[i] >= 0 && scores[i] <= 1)) return false;
+        sum += (double)scores[i];
+    }
+    return fabs(sum - 1) < 1e-2;
+}
+
+static double probability(const float *scores, int32_t n, int32_t best, int32_t k)
+{
+    double sum = 0;
+
+    if (are_probabilities(scores, n)) return (double)scores[k];
+    for (int32_t i = 0; i < n; i++)
+        sum += exp((double)scores[i] - (double)scores[best]);
+    return exp((double)scores[k] - (double)scores[best]) / sum;
+}
+
+/* Classifiers: the five best classes. */
+static oct_status show_classes(job *j, int64_t index)
+{
+    static const cli_column columns[] = {
+        {"class", CLI_SHRINK}, {"number", CLI_RIGHT}, {"probability", CLI_RIGHT}};
     enum { BEST = 5 };
     const float *scores = NULL;
-    cli_json *e = cli_json_object(), *list = cli_json_array();
+    cli_table *t;
+    cli_json *e, *list;
     int32_t n = 0, best[BEST], n_best = 0;
     oct_status st = oct_detector_scores(j->detector, j->run, 0, &scores, &n);
 
-    for (int32_t i = 0; i < n && !st; i++) {
+    if (st) return st;
+    for (int32_t i = 0; i < n; i++) {
         int32_t k = n_best < BEST ? n_best++ : BEST;
 
         while (k > 0 && scores[i] > scores[best[k - 1]]) {
@@ -280,26 +332,35 @@ static oct_status show_classes(job *j, const char *path)
         }
         if (k < BEST) best[k] = i;
     }
-    if (!st && !j->c->opt.json) (void)printf("%s\n", path);
+    t = cli_table_new(columns, (int)CLI_COUNT(columns));
+    e = new_entry(j, index);
+    list = cli_json_array();
     for (int32_t i = 0; i < n_best; i++) {
         const char *name = j->names ? class_name(j, best[i]) : NULL;
+        const double p = probability(scores, n, best[0], best[i]);
         cli_json *o = cli_json_object();
 
-        if (!j->c->opt.json)
-            (void)printf("  %-24s %4d  %.4f\n", name ? name : "class", (int)best[i],
-                         (double)scores[best[i]]);
+        cli_table_cell(t, "%s", name ? name : "class");
+        cli_table_cell(t, "%d", (int)best[i]);
+        cli_table_cell(t, "%.4f", p);
         cli_json_str(o, "class", name);
         cli_json_int(o, "class_index", best[i]);
         cli_json_num(o, "score", (double)scores[best[i]]);
+        cli_json_round(o, "probability", p, 6);
         cli_json_add(list, NULL, o);
     }
-    cli_json_str(e, "file", path);
     cli_json_add(e, "classes", list);
     cli_json_add(j->out, NULL, e);
-    return st;
+    if (!j->c->opt.json) {
+        print_title(j, index);
+        (void)putchar('\n');
+        cli_table_print(t, stdout);
+    }
+    cli_table_free(t);
+    return OCT_OK;
 }
 
-static oct_status show_boxes(job *j, const char *path, oct_image *im, const oct_mapping *map)
+static oct_status show_boxes(job *j, int64_t i, oct_image *im, const oct_mapping *map)
 {
     oct_nms_options o;
     int32_t n = 0;
@@ -312,13 +373,13 @@ static oct_status show_boxes(job *j, const char *path, oct_image *im, const oct_
     o.max_detections = (int32_t)j->args->max_det;
     if ((st = oct_detector_decode(j->detector, j->run, 0, map, &o, j->found, &n))) return st;
     if (j->c->opt.json)
-        add_json(j, path, im, n);
+        add_json(j, i, im, n);
     else if (!j->c->opt.quiet)
-        print_found(j, path, n);
-    return j->args->out ? draw(j, path, im, n) : OCT_OK;
+        print_found(j, i, n);
+    return j->args->out ? draw(j, i, im, n) : OCT_OK;
 }
 
-static oct_status detect(job *j, const char *path)
+static oct_status detect(job *j, int64_t i)
 {
     const char *model = j->c->model;
     oct_image *im = NULL;
@@ -326,12 +387,15 @@ static oct_status detect(job *j, const char *path)
     oct_status st;
 
     j->c->model = NULL; /* what fails here is about the picture */
-    if ((st = oct_image_load(j->c->ctx, path, NULL, &im))) goto done;
+    if ((st = cli_pictures_load(&j->pictures, i, &im))) goto done;
+    if (!im) { /* broken, and left out */
+        j->c->model = model;
+        return OCT_OK;
+    }
     if ((st = oct_preprocess_run(j->c->ctx, &j->prep, im, j->dtype, j->input, &map))) goto done;
     j->c->model = model;
     if ((st = oct_run_execute(j->run))) goto done;
-    st = oct_detector_is_classifier(j->detector) ? show_classes(j, path)
-                                                 : show_boxes(j, path, im, &map);
+    st = oct_detector_is_classifier(j->detector) ? show_classes(j, i) : show_boxes(j, i, im, &map);
 done:
     oct_image_free(im);
     return st;
@@ -340,16 +404,18 @@ done:
 static oct_status run(cli *c, const void *argp, char **files)
 {
     job j = {.c = c, .args = argp, .out = cli_json_array()};
+    const cli_pictures_words words = {files + 1, &j.args->images, j.args->every, j.args->skip_bad};
     oct_status st;
 
     if (j.args->max_det > INT16_MAX)
         return cli_fail(c, OCT_ERR_ARG, "option --max-det: at most %d", INT16_MAX);
     if ((st = read_labels(&j))) goto done;
+    if ((st = cli_pictures_open(c, &words, &j.pictures))) goto done;
     if ((st = cli_model_load(c, files[0], NULL, &j.g))) goto done;
     if ((st = prepare(&j))) goto done;
     if ((st = make_folder(c, j.args->out))) goto done;
-    for (int i = 1; files[i] && !st; i++)
-        st = detect(&j, files[i]);
+    for (int64_t i = 0; i < j.pictures.n && !st; i++)
+        st = detect(&j, i);
     if (!st && c->opt.json) st = cli_json_print(c, j.out);
 done:
     cli_json_free(j.out);
@@ -357,9 +423,7 @@ done:
     oct_plan_free(j.plan);
     oct_detector_free(j.detector);
     oct_graph_free(j.g);
-    for (int i = 0; i < j.n_paths; i++)
-        free(j.paths[i]);
-    free(j.paths);
+    cli_pictures_close(&j.pictures);
     free(j.found);
     free(j.names);
     free(j.label_text);
@@ -369,12 +433,15 @@ done:
 const cli_command cmd_detect = {
     .name = "detect",
     .help = "find objects in pictures",
-    .about = "Boxes are listed, and with --out drawn onto copies of the pictures (JPEG or PNG, as "
-             "they came). What kind a model is, how pictures are prepared for it and how its "
+    .about = "Boxes are listed, and with --out drawn onto upright copies of the pictures (JPEG or "
+             "PNG, as they came; JPEG of others and of frames). Pictures of the same name in "
+             "different folders keep apart: a/x.jpg becomes a_x.jpg. What kind a model is, how "
+             "pictures are prepared for it and how its "
              "outputs are read is recognised from its outputs; --family and --preprocess override "
              "that, see 'octet help eval'. A classifier's five best classes are listed instead.\n\n"
-             "With --json: for each picture file, width, height, detections (class, class_index, "
-             "score, bbox: x, y, width, height in pixels), or classes (class, class_index, score).",
+             "With --json: for each picture file, frame (of a video, from 0), width, height, "
+             "detections (class, class_index, score, bbox: x, y, width, height in pixels), or "
+             "classes (class, class_index, score, probability).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

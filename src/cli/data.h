@@ -5,6 +5,9 @@
 
 #include "cli/cli.h"
 
+/* The pictures to open, n of them. */
+void cli_data_images(oct_dataset_options *o, const char *const *paths, int n);
+
 /*
  * Says what was left out, a line each: "calib: 2 files are no pictures and were left out (...)".
  * Begins with sentence `from` and returns how many there are: the number to begin with after the

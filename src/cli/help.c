@@ -15,8 +15,9 @@ void cli_usage_line(const cli_command *cmd, char *text, size_t size)
     size_t at = (size_t)snprintf(text, size, "octet %s", cmd->name);
 
     for (const cli_file *f = cmd->files; f->name && at < size; f++)
-        at += (size_t)snprintf(text + at, size - at, f->flags & CLI_FILE_MAYBE ? " [%s]" : " %s%s",
-                               f->name, f->flags & CLI_FILE_MANY ? "..." : "");
+        at +=
+            (size_t)snprintf(text + at, size - at, f->flags & CLI_FILE_MAYBE ? " [%s%s]" : " %s%s",
+                             f->name, f->flags & CLI_FILE_MANY ? "..." : "");
     if (at < size) (void)snprintf(text + at, size - at, " [options]");
 }
 

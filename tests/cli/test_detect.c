@@ -2,6 +2,7 @@
 /* octet detect and octet eval on a small network and small pictures. */
 #include "cli/program.h"
 
+#include "avi.h"
 #include "unit/detect_net.h"
 
 enum { SIDE = 128, CELLS = 336 };
@@ -137,9 +138,20 @@ static void detect_prints_json(void **state)
 static void detect_classifies(void **state)
 {
     place *p = *state;
+    double sum = 0;
+    json_t *j, *list;
 
     assert_int_equal(octet(p, "detect red.onnx img/a.png --labels names.txt"), 0);
-    must_contain(p->last.out, "img/a.png\n  green");
+    must_contain(p->last.out, "img/a.png\nclass  number  probability");
+    must_contain(p->last.out, "green       1       0.");
+    assert_int_equal(octet(p, "detect red.onnx img/a.png --json"), 0);
+    j = printed_json(p);
+    list = json_object_get(json_array_get(j, 0), "classes");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        sum += number(json_array_get(list, i), "probability");
+    assert_int_equal(json_array_size(list), 3);
+    assert_true(fabs(sum - 1) < 1e-4); /* the network has no softmax */
+    json_decref(j);
 }
 
 static void detect_says_what_is_wrong(void **state)
@@ -149,15 +161,87 @@ static void detect_says_what_is_wrong(void **state)
     assert_int_equal(octet(p, "detect dog.onnx"), 2);
     assert_int_equal(octet(p, "detect dog.onnx img/c.png"), 2);
     must_contain(p->last.err, "img/c.png");
-    assert_int_equal(octet(p, "detect dog.onnx names.txt"), 1);
-    must_contain(p->last.err, "names.txt: no picture: neither JPEG nor PNG");
+    assert_int_equal(octet(p, "detect dog.onnx names.txt"), 1); /* a list */
+    must_contain(p->last.err, "red: there is no such file; of 3 pictures 3 are missing");
+    assert_int_equal(octet(p, "detect dog.onnx 'img/*.gif'"), 1);
+    must_contain(p->last.err, "img/*.gif: no file has such a name");
+    write_file(p, "broken.png", "words", 5);
+    assert_int_equal(octet(p, "detect dog.onnx broken.png"), 1);
+    must_contain(p->last.err, "broken.png: no picture: neither JPEG nor PNG");
+    assert_int_equal(octet(p, "detect dog.onnx broken.png --skip-bad"), 1);
+    must_contain(p->last.err, "no picture is left");
+    assert_int_equal(octet(p, "detect dog.onnx img/a.png --score 1.5"), 2);
+    must_contain(p->last.err, "--score wants a number above 0 and at most 1, not '1.5'");
+    assert_int_equal(octet(p, "detect dog.onnx img/a.png --iou 7"), 2);
+    must_contain(p->last.err, "--iou wants a number above 0 and at most 1, not '7'");
     assert_int_equal(octet(p, "detect dog.onnx img/a.png --family yolov9"), 2);
     must_contain(p->last.err, "did you mean 'yolov5'");
     assert_int_equal(octet(p, "detect dog.onnx img/a.png --preprocess colour=rgb"), 2);
     must_contain(p->last.err, "--preprocess");
     assert_int_equal(octet(p, "detect dog.onnx img/a.png --labels none.txt"), 1);
-    assert_int_equal(octet(p, "detect dog.onnx img/a.png img/a.png --out found"), 2);
-    must_contain(p->last.err, "found/a.png: another picture was written under this name");
+}
+
+static void detect_takes_many_ways(void **state)
+{
+    place *p = *state;
+    char command[512];
+
+    (void)snprintf(command, sizeof(command),
+                   "cd %s && mkdir img/sub && cp img/a.png img/sub/a.png "
+                   "&& cp img/b.png img/sub/c.png && echo words > img/sub/notes.txt && "
+                   "printf 'img/b.png\\nimg/sub/c.png\\n' > list.txt",
+                   p->dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(octet(p, "detect dog.onnx img --out found"), 0);
+    must_contain(p->last.out, "img/a.png: 1 found");
+    must_contain(p->last.out, "img/sub/c.png: 1 found");
+    must_contain(p->last.err, "img: 1 file is no picture and was left out (notes.txt)");
+    /* two of one name are told apart */
+    assert_true(exists(p, "found/img_a.png") && exists(p, "found/img_sub_a.png"));
+    assert_true(exists(p, "found/b.png") && exists(p, "found/c.png"));
+    assert_false(exists(p, "found/a.png"));
+    assert_int_equal(octet(p, "detect dog.onnx img/a.png ./img/a.png --out twice"), 0);
+    assert_true(exists(p, "twice/img_a.png") && exists(p, "twice/img_a-2.png"));
+    assert_int_equal(octet(p, "detect dog.onnx 'img/?.png'"), 0);
+    must_contain(p->last.out, "img/b.png: 1 found");
+    assert_int_equal(octet(p, "detect dog.onnx list.txt"), 0);
+    must_contain(p->last.out, "img/sub/c.png: 1 found");
+    assert_int_equal(octet(p, "detect dog.onnx --images - < list.txt"), 0);
+    must_contain(p->last.out, "img/b.png: 1 found");
+    assert_int_equal(octet(p, "detect dog.onnx - --out typed < img/a.png"), 0);
+    must_contain(p->last.out, "-: 1 found");
+    assert_true(exists(p, "typed/stdin.jpg"));
+    assert_int_equal(octet(p, "detect dog.onnx --images img/a.png --images img/sub"), 0);
+    must_contain(p->last.out, "img/sub/a.png: 1 found");
+    write_file(p, "img/0.png", "words", 5);
+    assert_int_equal(octet(p, "detect dog.onnx img --skip-bad"), 0);
+    must_contain(p->last.err, "left out: img/0.png: no picture");
+    must_contain(p->last.out, "img/a.png: 1 found");
+}
+
+static void detect_takes_videos(void **state)
+{
+    place *p = *state;
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    char scratch[300];
+    json_t *j;
+    avi a;
+
+    (void)snprintf(scratch, sizeof(scratch), "%s/scratch.jpg", p->dir);
+    a = make_avi(ctx, 12, 40, 30, scratch);
+    write_file(p, "clip.avi", (const char *)a.data, a.size);
+    free(a.data);
+    oct_ctx_free(ctx);
+    assert_int_equal(octet(p, "detect dog.onnx clip.avi --every 5 --out found"), 0);
+    must_contain(p->last.out, "clip.avi, frame 5: ");
+    must_contain(p->last.out, "clip.avi, frame 10: 1 found"); /* the brightest */
+    assert_true(exists(p, "found/clip-000000.jpg") && exists(p, "found/clip-000010.jpg"));
+    assert_false(exists(p, "found/clip-000001.jpg"));
+    assert_int_equal(octet(p, "detect dog.onnx clip.avi --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(json_array_size(j), 12);
+    assert_true(number(json_array_get(j, 7), "frame") == 7);
+    json_decref(j);
 }
 
 /* --- eval --- */
@@ -276,6 +360,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         TEST(detect_lists_and_draws),      TEST(detect_prints_json),
         TEST(detect_classifies),           TEST(detect_says_what_is_wrong),
+        TEST(detect_takes_many_ways),      TEST(detect_takes_videos),
         TEST(eval_prints_the_agreed_keys), TEST(eval_prints_tables),
         TEST(eval_scores_classifiers),     TEST(eval_says_what_is_wrong),
         TEST(pictures_of_the_user_stay),

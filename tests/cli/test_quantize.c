@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "avi.h"
 #include "unit/detect_net.h"
 
 enum { SIDE = 32, N_PICTURES = 4, N_HIDDEN = 64 };
@@ -541,6 +542,32 @@ static void skips_bad_pictures(void **state)
     assert_false(exists(p, "x.onnx"));
 }
 
+static void calibrates_on_videos_and_patterns(void **state)
+{
+    place *p = *state;
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    char scratch[300];
+    avi a;
+
+    (void)snprintf(scratch, sizeof(scratch), "%s/scratch.jpg", p->dir);
+    a = make_avi(ctx, 12, 40, 30, scratch);
+    write_file(p, "clip.avi", (const char *)a.data, a.size);
+    free(a.data);
+    oct_ctx_free(ctx);
+    assert_int_equal(octet(p, "quantize net.onnx -o v.onnx --images clip.avi --every 3 --json"), 0);
+    must_contain(p->last.out, "\"images\": 4,");
+    assert_int_equal(octet(p,
+                           "quantize net.onnx -o w.onnx --images clip.avi --images 'img/[01].png' "
+                           "--json"),
+                     0);
+    must_contain(p->last.out, "\"images\": 14,");
+    assert_int_equal(octet(p, "quantize net.onnx -o x.onnx --images a --images b --every 3 "
+                              "--print-recipe"),
+                     0);
+    must_contain(p->last.out, "images: [a, b]");
+    must_contain(p->last.out, "every: 3");
+}
+
 static void nothing_to_quantize(void **state)
 {
     place *p = *state;
@@ -655,6 +682,7 @@ int main(int argc, char **argv)
         TEST(unreachable_subgraph),
         TEST(bad_pictures),
         TEST(skips_bad_pictures),
+        TEST(calibrates_on_videos_and_patterns),
         TEST(nothing_to_quantize),
         TEST(weights_that_are_no_numbers),
         TEST(full_disk_keeps_the_old_file),

@@ -81,6 +81,18 @@ OCT_API const char *oct_coco_name(int32_t i);
 OCT_API oct_status oct_detections_draw(oct_ctx *ctx, oct_image *im, const oct_detection *found,
                                        int32_t n, const char *const *names, int32_t n_names);
 
+/**
+ * Which boxes of two networks on one picture are the same thing: boxes of one class that overlap by
+ * `iou` or more. Boxes of `a` choose in their order (best score first, as decoding leaves them),
+ * each the free one of `b` that it overlaps most. partner[i] is its index in `b`, or -1: it went.
+ * What is nobody's partner came.
+ */
+OCT_API void oct_detections_match(const oct_detection *a, int32_t n_a, const oct_detection *b,
+                                  int32_t n_b, float iou, int32_t *partner);
+
+/** Shared area over joined area of two boxes; 0 if both are empty. */
+OCT_API float oct_detections_iou(const oct_detection *a, const oct_detection *b);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,6 +58,9 @@ OCT_API const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category
 /** The same as the mean over IoU 0.50, 0.55 .. 0.95: the mean of its points is AP. */
 OCT_API const double *oct_box_eval_mean_curve(const oct_box_eval *e, int32_t category);
 
+/** The dataset whose labels are the truth: it has the categories' names. */
+OCT_API const oct_dataset *oct_box_eval_truth(const oct_box_eval *e);
+
 /** After finish: boxes of one category that count. */
 OCT_API int64_t oct_box_eval_labels(const oct_box_eval *e, int32_t category);
 

@@ -25,6 +25,24 @@ typedef struct oct_report_picture {
     size_t float_size, int8_size;
 } oct_report_picture;
 
+/** A picture and what both networks found on it; the page draws the boxes and compares them. */
+typedef struct oct_report_scene {
+    const char *name;
+    const void *data; /**< JPEG or PNG file in memory */
+    size_t size;
+    int32_t width, height; /**< in the pixels that boxes are given in */
+    const oct_detection *float_found, *int8_found;
+    int32_t n_float, n_int8;
+} oct_report_scene;
+
+/** A step of one of the networks with its time. */
+typedef struct oct_report_step {
+    const char *layer, *op, *kernel;
+    double ms, p10_ms, p90_ms; /**< median, and what a tenth of the runs is below and above */
+    int32_t is_int8_network;   /**< 0: of the float network */
+    int32_t is_move;           /**< 1: only moves or converts data */
+} oct_report_step;
+
 /** All that a report shows. Parts that are NULL, or < 0, are left out of it. */
 typedef struct oct_report {
     size_t struct_size;     /**< set by oct_report_init() */
@@ -48,6 +66,21 @@ typedef struct oct_report {
     const char *command;  /**< the command line */
     const char *machine;  /**< CPU and instruction sets, in words */
     const char *versions; /**< octet's and its libraries' */
+
+    const oct_box_eval *float_boxes, *int8_boxes; /**< finished: classes and curves */
+    const oct_box_noise *noise;                   /**< of both, paired */
+    double float_p10_ms, float_p90_ms;            /**< spread of float_ms */
+    double int8_p10_ms, int8_p90_ms;
+    int32_t runs;    /**< of each network */
+    int32_t cpus;    /**< of the machine */
+    double cpu_load; /**< load average before measuring */
+    const oct_report_step *steps;
+    int32_t n_steps;
+    const oct_report_scene *scenes; /**< worst first */
+    int32_t n_scenes, scenes_seen;  /**< of how many pictures they are the worst */
+    float scene_score;              /**< boxes with less are not shown */
+    const char *const *class_names; /**< of the scenes' boxes */
+    int32_t n_class_names;
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);

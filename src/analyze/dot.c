@@ -7,16 +7,8 @@
 #include "base/utf8.h"
 #include "graph/op.h"
 
-#define NAME_LENGTH 34  /* longer names lose their beginning: the end tells layers apart */
-#define LABEL_ATTRS 3   /* further attributes that are shown */
-#define LABEL_NODES 600 /* pictures of parts with more nodes have no shapes on their edges */
-
-/* A picture: of all nodes, or of parts, with conversions as edges. */
-typedef struct drawing {
-    const oct_graph *g;
-    const oct_part *parts;
-    bool with_conversions;
-} drawing;
+#define NAME_LENGTH 34 /* longer names lose their beginning: the end tells layers apart */
+#define LABEL_ATTRS 3  /* further attributes that are shown */
 
 /* --- text --- */
 
@@ -189,28 +181,13 @@ static const char *colour(const oct_op *op)
     return "#f2f2f2";
 }
 
-/* In a picture of parts the page says what a node is; else a tooltip does. */
-static void put_node_look(oct_str *out, const oct_node *n, const oct_part *parts)
-{
-    if (parts) {
-        const bool is_integer = parts[n->id] == OCT_PART_INTEGER;
-
-        oct_str_printf(out, "id=\"n%d\", class=\"%s\", fillcolor=\"%s\"", (int)n->id,
-                       is_integer ? "integer" : "float", is_integer ? "#dbe9f7" : "#fbe6cc");
-        return;
-    }
-    oct_str_printf(out, "fillcolor=\"%s\", tooltip=\"", colour(n->op));
-    put_text(out, n->name);
-    oct_str_puts(out, "\"");
-}
-
-static void put_node(oct_str *out, const oct_node *n, const oct_part *parts)
+static void put_node(oct_str *out, const oct_node *n)
 {
     oct_str attrs;
 
-    oct_str_printf(out, "n%d [", (int)n->id);
-    put_node_look(out, n, parts);
-    oct_str_puts(out, ", label=<<B>");
+    oct_str_printf(out, "n%d [fillcolor=\"%s\", tooltip=\"", (int)n->id, colour(n->op));
+    put_text(out, n->name);
+    oct_str_puts(out, "\", label=<<B>");
     put_text(out, n->op->name);
     oct_str_puts(out, "</B>");
     if (n->name[0]) {
@@ -242,13 +219,6 @@ static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_va
     oct_str_puts(out, "</FONT>>];\n");
 }
 
-/* Nodes that work on constants only are as invisible as the constants. */
-static bool is_hidden(const oct_part *parts, const oct_node *n, bool with_conversions)
-{
-    return parts[n->id] == OCT_PART_CONSTANT ||
-           (!with_conversions && parts[n->id] == OCT_PART_CONVERSION);
-}
-
 /* The DOT name of what makes v; false for constants. */
 static bool put_source(oct_str *out, const oct_graph *g, const oct_part *parts, const oct_value *v)
 {
@@ -265,45 +235,22 @@ static bool put_source(oct_str *out, const oct_graph *g, const oct_part *parts, 
     return false;
 }
 
-/* What travels along an edge: codes between integer nodes, a conversion at their borders. */
-static const char *edge_class(const oct_part *parts, const oct_value *v, const oct_node *to,
-                              bool through)
-{
-    const bool from_integer = v->producer && parts[v->producer->id] == OCT_PART_INTEGER;
-    const bool to_integer = to && parts[to->id] == OCT_PART_INTEGER;
-
-    if (from_integer && to_integer) return "codes";
-    return through ? "convert" : "float";
-}
-
 /* An end of an edge: a node, or an output of the graph. */
 typedef struct edge_end {
     const char *kind;
     int32_t i;
-    const oct_node *node; /* NULL: an output */
     bool first; /* edges of first operands are heavier: they keep the main road straight */
 } edge_end;
 
-static void put_edge(oct_str *out, const drawing *d, const oct_value *v, edge_end to)
+static void put_edge(oct_str *out, const oct_graph *g, const oct_part *parts, const oct_value *v,
+                     edge_end to)
 {
-    bool through = false;
-
-    if (!d->with_conversions) v = oct_value_behind(v, d->parts, &through);
-    if (!put_source(out, d->g, d->parts, v)) return;
-    oct_str_printf(out, " -> %s%d [weight=%d", to.kind, (int)to.i, to.first ? 4 : 1);
-    if (d->with_conversions || d->g->n_nodes <= LABEL_NODES) {
-        oct_str_puts(out, ", label=\"  ");
-        put_shape(out, v);
-        oct_str_puts(out, "\"");
-    }
-    if (d->with_conversions) {
-        oct_str_puts(out, ", tooltip=\"");
-        put_text(out, v->name);
-        oct_str_puts(out, "\"");
-    } else {
-        oct_str_printf(out, ", class=\"%s\"", edge_class(d->parts, v, to.node, through));
-    }
-    oct_str_puts(out, "];\n");
+    if (!put_source(out, g, parts, v)) return;
+    oct_str_printf(out, " -> %s%d [weight=%d, label=\"  ", to.kind, (int)to.i, to.first ? 4 : 1);
+    put_shape(out, v);
+    oct_str_puts(out, "\", tooltip=\"");
+    put_text(out, v->name);
+    oct_str_puts(out, "\"];\n");
 }
 
 static void put_head(oct_str *out, const oct_graph *g)
@@ -322,39 +269,30 @@ static void put_head(oct_str *out, const oct_graph *g)
                       "fontcolor=\"#606060\", arrowsize=0.6];\n");
 }
 
-static oct_status put_graph(oct_str *out, const drawing *d)
+/* Nodes that work on constants only are as invisible as the constants. */
+static bool is_hidden(const oct_part *parts, const oct_node *n)
 {
-    const oct_graph *g = d->g;
-
-    put_head(out, g);
-    for (int32_t i = 0; i < g->n_inputs; i++)
-        put_terminal(out, "in", i, g->inputs[i]);
-    for (const oct_node *n = g->first; n; n = n->next)
-        if (!is_hidden(d->parts, n, d->with_conversions))
-            put_node(out, n, d->with_conversions ? NULL : d->parts);
-    for (int32_t i = 0; i < g->n_outputs; i++)
-        put_terminal(out, "out", i, g->outputs[i]);
-    for (const oct_node *n = g->first; n; n = n->next)
-        for (int32_t i = 0; i < n->n_in && !is_hidden(d->parts, n, d->with_conversions); i++)
-            if (n->in[i]) put_edge(out, d, n->in[i], (edge_end){"n", n->id, n, i == 0});
-    for (int32_t i = 0; i < g->n_outputs; i++)
-        put_edge(out, d, g->outputs[i], (edge_end){"out", i, NULL, true});
-    oct_str_puts(out, "}\n");
-    return out->failed ? OCT_ERR_MEMORY : OCT_OK;
+    return parts[n->id] == OCT_PART_CONSTANT;
 }
 
 oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
 {
     oct_part *parts = oct_graph_parts(g);
-    oct_status st;
 
     if (!parts) return OCT_ERR_MEMORY;
-    st = put_graph(out, &(drawing){g, parts, .with_conversions = true});
+    put_head(out, g);
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        put_terminal(out, "in", i, g->inputs[i]);
+    for (const oct_node *n = g->first; n; n = n->next)
+        if (!is_hidden(parts, n)) put_node(out, n);
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        put_terminal(out, "out", i, g->outputs[i]);
+    for (const oct_node *n = g->first; n; n = n->next)
+        for (int32_t i = 0; i < n->n_in && !is_hidden(parts, n); i++)
+            if (n->in[i]) put_edge(out, g, parts, n->in[i], (edge_end){"n", n->id, i == 0});
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        put_edge(out, g, parts, g->outputs[i], (edge_end){"out", i, true});
+    oct_str_puts(out, "}\n");
     oct_free(g->ctx, parts);
-    return st;
-}
-
-oct_status oct_graph_dot_parts(const oct_graph *g, const oct_part *parts, oct_str *out)
-{
-    return put_graph(out, &(drawing){g, parts, .with_conversions = false});
+    return out->failed ? OCT_ERR_MEMORY : OCT_OK;
 }

@@ -14,7 +14,4 @@
  */
 oct_status oct_graph_dot(const oct_graph *g, oct_str *out);
 
-/* The same with conversions as edges, and integer and float parts told apart: see draw.h. */
-oct_status oct_graph_dot_parts(const oct_graph *g, const oct_part *parts, oct_str *out);
-
 #endif

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,9 +12,7 @@
 #include <graphviz/gvc.h>
 
 #include "analyze/dot.h"
-#include "analyze/draw.h"
 #include "base/file.h"
-#include "base/machine.h"
 
 /* Beyond this a layout takes minutes and nobody could read it. */
 #define MAX_NODES 4000
@@ -87,26 +83,7 @@ static void limit_pixels(Agraph_t *g, const char *format)
     if (scale < 1) GD_drawing(g)->dpi = dpi * scale;
 }
 
-/* Where a picture goes: a file, or a pipe if `path` is NULL. */
-typedef struct sink {
-    oct_ctx *ctx;
-    const char *path, *format;
-    int fd;
-} sink;
-
-static oct_status put_picture(const sink *to, const char *data, size_t size)
-{
-    if (to->path) return write_file(to->ctx, to->path, to->format, data, size);
-    while (size) {
-        const ssize_t n = write(to->fd, data, size);
-
-        if (n < 0 && errno != EINTR) return OCT_ERR_IO;
-        if (n > 0) data += n, size -= (size_t)n;
-    }
-    return OCT_OK;
-}
-
-static oct_status lay_out(const sink *to, const char *text, const char *format)
+static oct_status lay_out(oct_ctx *ctx, const char *text, const char *format, const char *path)
 {
     const agerrlevel_t old_level = agseterr(AGMAX); /* it would print to stderr */
     GVC_t *gvc = gvContext();
@@ -120,14 +97,13 @@ static oct_status lay_out(const sink *to, const char *text, const char *format)
         laid_out = true;
         limit_pixels(g, format);
         if (gvRenderData(gvc, g, format, &data, &size) == 0 && data && size)
-            st = put_picture(to, data, size);
+            st = write_file(ctx, path, format, data, size);
     }
     if (!data) {
         const char *why = aglasterr();
 
-        st = oct_fail(to->ctx, OCT_ERR_UNSUPPORTED, "%s: Graphviz cannot draw this as %s: %s",
-                      to->path ? to->path : "graph", format,
-                      why && *why ? why : "is its plugin installed?");
+        st = oct_fail(ctx, OCT_ERR_UNSUPPORTED, "%s: Graphviz cannot draw this as %s: %s", path,
+                      format, why && *why ? why : "is its plugin installed?");
     }
     gvFreeRenderData(data);
     if (laid_out) (void)gvFreeLayout(gvc, g);
@@ -171,7 +147,7 @@ static oct_status render(oct_ctx *ctx, const char *text, const char *format, con
         return oct_fail(ctx, OCT_ERR_IO, "%s: no pipe: %s", path, strerror(errno));
     child = fork();
     if (child == 0) {
-        st = lay_out(&(sink){ctx, path, format, -1}, text, format);
+        st = lay_out(ctx, text, format, path);
         if (st) {
             const char *why = oct_ctx_error(ctx);
 
@@ -206,81 +182,6 @@ oct_status oct_graph_draw(const oct_graph *g, const char *path)
     if (!st)
         st = strcmp(format, "dot") ? render(g->ctx, text.s, format, path)
                                    : write_file(g->ctx, path, format, text.s, text.len);
-    oct_str_fini(&text);
-    return st;
-}
-
-/* --- pictures in memory --- */
-
-/* Reads what the child writes until it ends; false if it takes longer, or there is no memory. */
-static bool read_all(int from, int limit_ms, oct_str *out)
-{
-    const int64_t end = oct_time_ns() + (int64_t)limit_ms * 1000000;
-    char buffer[1 << 14];
-
-    for (;;) {
-        const int64_t left = (end - oct_time_ns()) / 1000000;
-        struct pollfd p = {.fd = from, .events = POLLIN};
-        ssize_t n;
-
-        if (left <= 0) return false;
-        if (poll(&p, 1, (int)left) <= 0) continue;
-        n = read(from, buffer, sizeof(buffer));
-        if (n == 0) return !out->failed;
-        if (n < 0 && errno != EINTR) return false;
-        if (n > 0) oct_str_put(out, buffer, (size_t)n);
-    }
-}
-
-/* As render(), with the picture coming back through the pipe. */
-static oct_status render_svg(oct_ctx *ctx, const char *text, int limit_ms, oct_str *out)
-{
-    int ends[2], status = 0;
-    bool whole;
-    pid_t child;
-
-    if (pipe2(ends, O_CLOEXEC))
-        return oct_fail(ctx, OCT_ERR_IO, "graph: no pipe: %s", strerror(errno));
-    child = fork();
-    if (child == 0) _exit((int)lay_out(&(sink){ctx, NULL, "svg", ends[1]}, text, "svg"));
-    (void)close(ends[1]);
-    whole = child > 0 && read_all(ends[0], limit_ms, out);
-    (void)close(ends[0]);
-    if (child < 0) return oct_fail(ctx, OCT_ERR_IO, "graph: no process: %s", strerror(errno));
-    if (!whole) (void)kill(child, SIGKILL);
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    if (out->failed) return OCT_ERR_MEMORY;
-    if (!whole)
-        return oct_fail(ctx, OCT_ERR_UNSUPPORTED, "its layout takes longer than %d s",
-                        limit_ms / 1000);
-    if (!WIFEXITED(status) || WEXITSTATUS(status))
-        return oct_fail(ctx, OCT_ERR_UNSUPPORTED, "Graphviz cannot draw it");
-    return OCT_OK;
-}
-
-oct_status oct_graph_svg(const oct_graph *g, const oct_part *parts, int limit_ms, oct_str *out)
-{
-    const char *start;
-    oct_str text, svg;
-    oct_status st;
-
-    if (g->n_nodes > MAX_NODES)
-        return oct_fail(g->ctx, OCT_ERR_UNSUPPORTED, "%d nodes are too many for a picture",
-                        (int)g->n_nodes);
-    oct_str_init(&text, g->ctx);
-    oct_str_init(&svg, g->ctx);
-    st = oct_graph_dot_parts(g, parts, &text);
-    if (!st) st = render_svg(g->ctx, text.s, limit_ms, &svg);
-    if (!st) {
-        start = svg.s ? strstr(svg.s, "<svg") : NULL; /* behind the prolog of a file */
-        if (start)
-            oct_str_puts(out, start);
-        else
-            st = oct_fail(g->ctx, OCT_ERR_UNSUPPORTED, "Graphviz drew nothing");
-        if (out->failed) st = OCT_ERR_MEMORY;
-    }
-    oct_str_fini(&svg);
     oct_str_fini(&text);
     return st;
 }

@@ -359,7 +359,9 @@ static oct_status write_report(job *j)
                     .q = j->q,
                     .before = j->report.has_accuracy ? &j->report.before : NULL,
                     .after = j->report.has_accuracy ? &j->report.after : NULL,
-                    .is_classifier = j->report.is_classifier};
+                    .is_classifier = j->report.is_classifier,
+                    .boxes = {j->report.boxes[0], j->report.boxes[1]},
+                    .noise = j->report.has_accuracy ? &j->report.noise : NULL};
     oct_status st;
 
     if (!j->a->report) return OCT_OK;

@@ -235,6 +235,7 @@ cli_time_stats cli_times_stats(cli_times *t)
     s.mean_ms = sum / (double)t->n * 1e-6;
     s.min_ms = (double)t->ns[0] * 1e-6;
     s.median_ms = percentile_ms(t, 0.5);
+    s.p10_ms = percentile_ms(t, 0.1);
     s.p90_ms = percentile_ms(t, 0.9);
     s.p99_ms = percentile_ms(t, 0.99);
     return s;

@@ -37,7 +37,7 @@ void cli_times_add(cli_times *t, int64_t ns);
 void cli_times_fini(cli_times *t);
 
 typedef struct cli_time_stats {
-    double median_ms, mean_ms, min_ms, p90_ms, p99_ms;
+    double median_ms, mean_ms, min_ms, p10_ms, p90_ms, p99_ms;
 } cli_time_stats;
 
 /* Sorts the times. All zero if there are none. */

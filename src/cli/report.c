@@ -85,6 +85,40 @@ static oct_status analyze(const cli_report *in, oct_analysis **out)
 
 /* --- times --- */
 
+static int fill_steps(cli_measured *m, bool is_int8, oct_report_step *out)
+{
+    for (int i = 0; i < m->n_steps; i++) {
+        cli_step *s = &m->steps[i];
+        const cli_time_stats t = cli_times_stats(&s->times);
+
+        out[i] = (oct_report_step){.layer = s->info.name,
+                                   .op = s->info.op,
+                                   .kernel = s->info.kernel,
+                                   .ms = t.median_ms,
+                                   .p10_ms = t.p10_ms,
+                                   .p90_ms = t.p90_ms,
+                                   .is_int8_network = is_int8,
+                                   .is_move = s->info.is_reorder || s->info.is_conversion};
+    }
+    return m->n_steps;
+}
+
+/* The steps of both networks, and how much their times varied. */
+static void fill_spread(cli_measured models[2], oct_report *r)
+{
+    oct_report_step *steps =
+        cli_alloc((size_t)models[0].n_steps + (size_t)models[1].n_steps + 1, sizeof(*steps));
+
+    r->n_steps = fill_steps(&models[0], false, steps);
+    r->n_steps += fill_steps(&models[1], true, steps + r->n_steps);
+    r->steps = steps;
+    r->float_p10_ms = models[0].stats.p10_ms;
+    r->float_p90_ms = models[0].stats.p90_ms;
+    r->int8_p10_ms = models[1].stats.p10_ms;
+    r->int8_p90_ms = models[1].stats.p90_ms;
+    r->runs = (int32_t)models[0].times.n;
+}
+
 static oct_status measure(const cli_report *in, oct_report *r, cli_measured models[2],
                           cli_layers *layers)
 {
@@ -94,9 +128,12 @@ static oct_status measure(const cli_report *in, oct_report *r, cli_measured mode
                                    .seconds = SECONDS,
                                    .enough = ENOUGH_RUNS};
     oct_report_time *times;
-    oct_status st = cli_measure_models(in->c, files, 2, &o, models);
+    oct_status st;
 
-    if (st) return st;
+    r->cpus = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(&r->cpu_load, 1) != 1) r->cpu_load = -1; /* before, or it is our own */
+    if ((st = cli_measure_models(in->c, files, 2, &o, models))) return st;
+    fill_spread(models, r);
     cli_layers_init(layers, &models[0], &models[1]);
     times = cli_alloc((size_t)layers->n + 1, sizeof(*times));
     for (int i = 0; i < layers->n; i++) {
@@ -164,6 +201,9 @@ static void fill_facts(const cli_report *in, oct_quantize_summary *summary, oct_
     r->is_classifier = in->is_classifier;
     r->graph = in->quantized;
     r->recipe = in->recipe;
+    r->float_boxes = in->boxes[0];
+    r->int8_boxes = in->boxes[1];
+    r->noise = in->noise;
     if (in->q) {
         oct_quantized_summary(in->q, summary);
         r->summary = summary;
@@ -204,12 +244,17 @@ oct_status cli_report_write(const cli_report *in)
         measured = true;
     }
     if ((st = or_without(in->c, cli_report_draw(in, &pictures), "pictures"))) goto done;
-    r.pictures = pictures.list;
-    r.n_pictures = pictures.n;
+    r.scenes = pictures.list;
+    r.n_scenes = pictures.n;
+    r.scenes_seen = pictures.n_seen;
+    r.scene_score = pictures.score;
+    r.class_names = pictures.names;
+    r.n_class_names = pictures.n_names;
     st = write_page(in, &r);
 done:
     cli_report_pictures_fini(&pictures);
     free((void *)r.times);
+    free((void *)r.steps);
     cli_layers_fini(&layers);
     for (int i = 0; i < 2 && measured; i++)
         cli_measured_close(&models[i]);

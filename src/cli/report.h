@@ -21,6 +21,8 @@ typedef struct cli_report {
     const oct_eval_result *before, *after;
     bool is_classifier;
     const char *recipe;
+    const oct_box_eval *boxes[2]; /* float, INT8; NULL: none */
+    const oct_box_noise *noise;
 } cli_report;
 
 /* Before the work: can DIR/index.html be written? */
@@ -33,12 +35,15 @@ char *cli_report_path(const char *dir); /* DIR/index.html, to be freed */
 
 /* --- report_pictures.c --- */
 
-enum { CLI_REPORT_PICTURES = 4 };
+enum { CLI_REPORT_PICTURES = 8 };
 
-/* What both networks find on a few pictures; fewer, or none, where they find nothing. */
+/* What both networks find, on the pictures where they differ most; none where they find nothing. */
 typedef struct cli_report_pictures {
-    oct_report_picture list[CLI_REPORT_PICTURES];
-    int n;
+    oct_report_scene list[CLI_REPORT_PICTURES];
+    int n, n_seen;
+    float score;        /* boxes with less were left out */
+    const char **names; /* of classes */
+    int32_t n_names;
 } cli_report_pictures;
 
 oct_status cli_report_draw(const cli_report *in, cli_report_pictures *p);

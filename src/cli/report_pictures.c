@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of a report: what the float and the INT8 network find, drawn side by side. */
+/* Pictures of a report: where the float and the INT8 network find the most different things. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,13 +8,14 @@
 #include "cli/report.h"
 
 enum {
-    MAX_TRIES = 24, /* pictures on which something might be found */
+    MAX_TRIES = 48, /* pictures that are looked at */
     MAX_FOUND = 100,
     MAX_SIDE = 640, /* pixels: a report is to be sent around */
 };
 
 #define SCORE 0.3f
 #define IOU   0.65f
+#define SAME  0.5f /* boxes of one class that overlap as much are the same thing */
 
 /* A network that looks at pictures. */
 typedef struct looker {
@@ -139,86 +140,152 @@ static oct_status encode(cli *c, const oct_image *im, const void **data, size_t 
     return st;
 }
 
-/* Names of the classes: the labels' if they fit, COCO's 80, or numbers. */
-typedef struct names {
-    const char **list; /* NULL: COCO's */
-    int32_t n;
-} names;
-
-static void names_init(names *n, const cli_report *in, const looker *l)
+/* Names of the classes: the labels' if they fit, COCO's 80, or none: the page shows numbers. */
+static void find_names(const cli_report *in, const looker *l, cli_report_pictures *p)
 {
     const int32_t n_classes = oct_detector_n_classes(l->detector);
     const int32_t n_labels = in->truth ? oct_dataset_n_categories(in->truth) : 0;
+    const bool fit = n_labels == n_classes && n_labels;
 
-    *n = (names){0};
-    if (n_labels != n_classes && n_classes == 80) return;
-    n->n = n_labels == n_classes && n_labels ? n_labels : 1;
-    n->list = cli_alloc((size_t)n->n, sizeof(*n->list));
-    n->list[0] = "";
-    for (int32_t i = 0; n_labels == n_classes && i < n_labels; i++)
-        n->list[i] = oct_dataset_category_name(in->truth, i);
+    if (!fit && n_classes != 80) return;
+    p->n_names = n_classes;
+    p->names = cli_alloc((size_t)n_classes, sizeof(*p->names));
+    for (int32_t i = 0; i < n_classes; i++)
+        p->names[i] = fit ? oct_dataset_category_name(in->truth, i) : oct_coco_name(i);
 }
 
-static oct_status draw_one(const cli_report *in, const looker *l, const oct_image *im,
-                           const names *n, const void **data, size_t *size)
-{
-    oct_detection found[MAX_FOUND];
-    oct_image *small = NULL;
-    float scale;
-    oct_status st = shrink(in->c->ctx, im, &small, &scale);
+/* --- which pictures --- */
 
-    for (int32_t i = 0; !st && i < l->n; i++) {
-        found[i] = l->found[i];
-        found[i].x *= scale;
-        found[i].y *= scale;
-        found[i].width *= scale;
-        found[i].height *= scale;
+/* A picture that was looked at. */
+typedef struct view {
+    int64_t index; /* in the dataset */
+    double differ; /* how much the networks do */
+    int32_t n[2];
+    oct_detection *found[2];
+} view;
+
+/* The score of each box that one network alone has, and how far the others moved. */
+static double difference(const looker both[2])
+{
+    int32_t partner[MAX_FOUND];
+    double sum = 0;
+
+    for (int32_t k = 0; k < both[1].n; k++)
+        sum += (double)both[1].found[k].score;
+    oct_detections_match(both[0].found, both[0].n, both[1].found, both[1].n, SAME, partner);
+    for (int32_t i = 0; i < both[0].n; i++) {
+        const oct_detection *a = &both[0].found[i], *b = &both[1].found[partner[i]];
+
+        if (partner[i] < 0)
+            sum += (double)a->score;
+        else
+            sum += 1 - (double)oct_detections_iou(a, b) - (double)b->score;
     }
-    if (!st) st = oct_detections_draw(in->c->ctx, small, found, l->n, n->list, n->n);
-    if (!st) st = encode(in->c, small, data, size);
-    oct_image_free(small);
+    return sum;
+}
+
+static oct_status look_at(const cli_report *in, looker both[2], const oct_dataset *d, view *v)
+{
+    oct_image *im = NULL;
+    oct_status st = oct_image_load(in->c->ctx, oct_dataset_path(d, v->index), NULL, &im);
+
+    if (st) return st == OCT_ERR_MEMORY ? st : OCT_OK; /* a broken one: others will do */
+    for (int i = 0; i < 2 && !st; i++)
+        st = look(&both[i], in->c->ctx, im);
+    for (int i = 0; i < 2 && !st; i++) {
+        v->n[i] = both[i].n;
+        v->found[i] = cli_alloc((size_t)both[i].n + 1, sizeof(*v->found[i]));
+        memcpy(v->found[i], both[i].found, (size_t)both[i].n * sizeof(*v->found[i]));
+    }
+    if (!st) v->differ = difference(both);
+    oct_image_free(im);
     return st;
 }
 
-static oct_status draw_pair(const cli_report *in, looker both[2], const char *path, const names *n,
-                            cli_report_pictures *p)
+/* Where most is different first; where nothing was found last. */
+static int by_difference(const void *a, const void *b)
 {
-    oct_report_picture *picture = &p->list[p->n];
+    const view *x = a, *y = b;
+    const bool x_empty = !x->n[0] && !x->n[1], y_empty = !y->n[0] && !y->n[1];
+
+    if (x_empty != y_empty) return x_empty - y_empty;
+    if (x->differ != y->differ) return x->differ > y->differ ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* The picture itself, small, and the boxes in its pixels; these are the scene's from here on. */
+static oct_status make_scene(const cli_report *in, const char *path, view *v, oct_report_scene *s)
+{
     const char *slash = strrchr(path, '/');
-    oct_image *im = NULL;
+    oct_image *im = NULL, *small = NULL;
+    float scale = 1;
     oct_status st = oct_image_load(in->c->ctx, path, NULL, &im);
 
-    for (int i = 0; i < 2 && !st; i++)
-        st = look(&both[i], in->c->ctx, im);
-    if (!st && (both[0].n || both[1].n)) {
-        st = draw_one(in, &both[0], im, n, &picture->float_data, &picture->float_size);
-        if (!st) st = draw_one(in, &both[1], im, n, &picture->int8_data, &picture->int8_size);
-        picture->name = slash ? slash + 1 : path;
+    if (!st) st = shrink(in->c->ctx, im, &small, &scale);
+    if (!st) st = encode(in->c, small, &s->data, &s->size);
+    if (!st) {
+        s->width = oct_image_width(small);
+        s->height = oct_image_height(small);
+    }
+    for (int k = 0; k < 2; k++)
+        for (int32_t i = 0; i < v->n[k]; i++) {
+            v->found[k][i].x *= scale;
+            v->found[k][i].y *= scale;
+            v->found[k][i].width *= scale;
+            v->found[k][i].height *= scale;
+        }
+    s->name = slash ? slash + 1 : path;
+    s->float_found = v->found[0];
+    s->int8_found = v->found[1];
+    s->n_float = v->n[0];
+    s->n_int8 = v->n[1];
+    v->found[0] = v->found[1] = NULL;
+    oct_image_free(small);
+    oct_image_free(im);
+    return st;
+}
+
+static oct_status make_scenes(const cli_report *in, looker both[2], const oct_dataset *d,
+                              cli_report_pictures *p)
+{
+    const int64_t n = oct_dataset_size(d), tries = n < MAX_TRIES ? n : MAX_TRIES;
+    view *views = cli_alloc((size_t)tries + 1, sizeof(*views));
+    oct_status st = OCT_OK;
+
+    for (int64_t i = 0; !st && i < tries; i++) {
+        views[i].index = i * n / tries;
+        st = look_at(in, both, d, &views[i]);
+        (void)cli_progress(in->c, "comparing what is found", i + 1, tries);
+    }
+    cli_progress_end(in->c);
+    qsort(views, (size_t)tries, sizeof(*views), by_difference);
+    for (int64_t i = 0; !st && i < tries && p->n < CLI_REPORT_PICTURES; i++) {
+        if (!views[i].n[0] && !views[i].n[1]) break;
+        st = make_scene(in, oct_dataset_path(d, views[i].index), &views[i], &p->list[p->n]);
         p->n++; /* what there is of it is freed */
     }
-    oct_image_free(im);
+    p->n_seen = (int)tries;
+    p->score = SCORE;
+    for (int64_t i = 0; i < tries; i++) {
+        free(views[i].found[0]);
+        free(views[i].found[1]);
+    }
+    free(views);
     return st;
 }
 
 oct_status cli_report_draw(const cli_report *in, cli_report_pictures *p)
 {
     const oct_dataset *d = in->truth ? in->truth : in->images;
-    const int64_t n = d ? oct_dataset_size(d) : 0, tries = n < MAX_TRIES ? n : MAX_TRIES;
     looker *both = cli_alloc(2, sizeof(*both));
-    names labels = {0};
     oct_status st = !d || oct_dataset_is_tensors(d) ? OCT_ERR_STATE : OCT_OK;
 
     in->c->model = in->float_path;
     if (!st) st = looker_init(&both[0], in, in->exact);
     in->c->model = in->int8_path;
     if (!st) st = looker_init(&both[1], in, in->quantized);
-    if (!st) names_init(&labels, in, &both[0]);
-    for (int64_t i = 0; !st && i < tries && p->n < CLI_REPORT_PICTURES; i++) {
-        st = draw_pair(in, both, oct_dataset_path(d, i * n / tries), &labels, p);
-        (void)cli_progress(in->c, "drawing", i + 1, tries);
-    }
-    cli_progress_end(in->c);
-    free(labels.list);
+    if (!st) find_names(in, &both[0], p);
+    if (!st) st = make_scenes(in, both, d, p);
     looker_fini(&both[0]);
     looker_fini(&both[1]);
     free(both);
@@ -228,7 +295,9 @@ oct_status cli_report_draw(const cli_report *in, cli_report_pictures *p)
 void cli_report_pictures_fini(cli_report_pictures *p)
 {
     for (int i = 0; i < p->n; i++) {
-        free((void *)p->list[i].float_data);
-        free((void *)p->list[i].int8_data);
+        free((void *)p->list[i].data);
+        free((void *)p->list[i].float_found);
+        free((void *)p->list[i].int8_found);
     }
+    free(p->names);
 }

@@ -200,6 +200,11 @@ const double *oct_box_eval_mean_curve(const oct_box_eval *e, int32_t category)
     return curve_of(e, e->means, category);
 }
 
+const oct_dataset *oct_box_eval_truth(const oct_box_eval *e)
+{
+    return e->truth;
+}
+
 int64_t oct_box_eval_labels(const oct_box_eval *e, int32_t category)
 {
     return e->ap && category >= 0 && category < e->n_categories ? e->n_labels[category] : 0;

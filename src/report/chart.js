@@ -15,7 +15,9 @@ function decades(values) {
   return [Math.max(high - 6, Math.min(high - 2, low)), high];
 }
 
-const asPercent = (power) => (power >= -6 ? (100 * 10 ** power).toFixed(Math.max(0, -2 - power)) : "1e" + minus(String(power + 2))) + " %";
+// All ticks of one axis in one form: plain as long as the smallest is short enough.
+const asPercent = (power, least) => (least >= -6 ? (100 * 10 ** power).toFixed(Math.max(0, -2 - power)) :
+  "10" + [...String(power + 2)].map((d) => (d === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[d])).join("")) + " %";
 
 function drawChart() {
   const used = series.filter((s) => layers.some((l) => valueAt(l, s) !== undefined));
@@ -28,7 +30,7 @@ function drawChart() {
   const axis = svg("g", { class: "axis" });
   for (let k = high; k >= low; k -= Math.ceil((high - low) / 7))
     axis.append(svg("line", { x1: left, x2: W - right, y1: y(10 ** k), y2: y(10 ** k) }),
-      svg("text", { x: left - 8, y: y(10 ** k) + 4, "text-anchor": "end" }, asPercent(k)));
+      svg("text", { x: left - 8, y: y(10 ** k) + 4, "text-anchor": "end" }, asPercent(k, low)));
   for (const t of ticks(1, layers.length, W < 560 ? 5 : 10).filter((t) => t >= 1 && t % 1 === 0))
     axis.append(svg("line", { class: "base", x1: x(t - 1), x2: x(t - 1), y1: H - bottom, y2: H - bottom + 4 }),
       svg("text", { x: x(t - 1), y: H - bottom + 17, "text-anchor": "middle" }, grouped(t)));

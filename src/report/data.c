@@ -2,8 +2,6 @@
 /* The parts of a report as JSON; what is not known is left out. */
 #include "report/data.h"
 
-#include <string.h>
-
 #include "report/json.h"
 
 enum { MAX_BINS = 128 }; /* more than a histogram has pixels for on a phone */
@@ -17,40 +15,6 @@ static void put_pair(oct_str *out, const char *key, double before, double after)
     oct_json_num(out, NULL, before);
     oct_json_num(out, NULL, after);
     oct_json_close(out, ']');
-}
-
-static void put_score(oct_str *out, const char *name, double before, double after)
-{
-    if (before < 0 || after < 0) return;
-    oct_json_open(out, NULL, '[');
-    oct_json_text(out, NULL, name);
-    oct_json_num(out, NULL, before);
-    oct_json_num(out, NULL, after);
-    oct_json_close(out, ']');
-}
-
-static void put_accuracy(oct_str *out, const oct_report *r)
-{
-    const oct_eval_result *a = r->float_accuracy, *b = r->int8_accuracy;
-
-    if (!a || !b) return;
-    oct_json_open(out, "accuracy", '{');
-    oct_json_text(out, "set", r->accuracy_set);
-    oct_json_open(out, "rows", '[');
-    if (r->is_classifier) {
-        put_score(out, "top-1", a->top1, b->top1);
-        put_score(out, "top-5", a->top5, b->top5);
-    } else {
-        put_score(out, "AP", a->box.ap, b->box.ap);
-        put_score(out, "AP at IoU 0.50", a->box.ap50, b->box.ap50);
-        put_score(out, "AP at IoU 0.75", a->box.ap75, b->box.ap75);
-        put_score(out, "AP, small", a->box.ap_small, b->box.ap_small);
-        put_score(out, "AP, medium", a->box.ap_medium, b->box.ap_medium);
-        put_score(out, "AP, large", a->box.ap_large, b->box.ap_large);
-        put_score(out, "AR, 100 boxes", a->box.ar100, b->box.ar100);
-    }
-    oct_json_close(out, ']');
-    oct_json_close(out, '}');
 }
 
 static void put_summary(oct_str *out, const oct_quantize_summary *s)
@@ -181,49 +145,9 @@ static void put_advice(oct_str *out, const oct_analysis *a)
     if (a) oct_json_int(out, "analyzedImages", oct_analysis_images(a));
 }
 
-/* --- the rest --- */
+/* --- all of it --- */
 
-static void put_times(oct_str *out, const oct_report *r)
-{
-    oct_json_open(out, "times", '[');
-    for (int32_t i = 0; r->times && i < r->n_times; i++) {
-        const oct_report_time *t = &r->times[i];
-
-        oct_json_open(out, NULL, '[');
-        oct_json_text(out, NULL, t->layer);
-        oct_json_num(out, NULL, t->float_ms);
-        oct_json_num(out, NULL, t->int8_ms);
-        oct_json_close(out, ']');
-    }
-    oct_json_close(out, ']');
-}
-
-static void put_image(oct_str *out, const char *key, const void *data, size_t size)
-{
-    const bool is_png = size > 4 && memcmp(data, "\x89PNG", 4) == 0;
-
-    if (!data) return;
-    oct_json_base64(out, key, is_png ? "data:image/png;base64," : "data:image/jpeg;base64,", data,
-                    size);
-}
-
-static void put_pictures(oct_str *out, const oct_report *r)
-{
-    oct_json_open(out, "pictures", '[');
-    for (int32_t i = 0; r->pictures && i < r->n_pictures; i++) {
-        const oct_report_picture *p = &r->pictures[i];
-
-        oct_json_open(out, NULL, '{');
-        oct_json_text(out, "name", p->name);
-        put_image(out, "float", p->float_data, p->float_size);
-        put_image(out, "int8", p->int8_data, p->int8_size);
-        oct_json_close(out, '}');
-    }
-    oct_json_close(out, ']');
-}
-
-void oct_report_data(const oct_report *r, const oct_links *links, const char *no_graph,
-                     oct_str *out)
+void oct_report_data(const oct_report *r, const oct_links *links, oct_str *out)
 {
     oct_json_open(out, NULL, '{');
     oct_json_text(out, "title", r->title);
@@ -231,15 +155,20 @@ void oct_report_data(const oct_report *r, const oct_links *links, const char *no
     oct_json_text(out, "int8Path", r->int8_path);
     put_pair(out, "bytes", (double)r->float_bytes, (double)r->int8_bytes);
     put_pair(out, "ms", r->float_ms, r->int8_ms);
+    put_pair(out, "p10", r->float_p10_ms, r->int8_p10_ms);
+    put_pair(out, "p90", r->float_p90_ms, r->int8_p90_ms);
     if (r->threads > 0) oct_json_int(out, "threads", r->threads);
-    put_accuracy(out, r);
+    if (r->runs > 0) oct_json_int(out, "runs", r->runs);
+    if (r->cpus > 0) oct_json_int(out, "cpus", r->cpus);
+    if (r->cpu_load >= 0) oct_json_num(out, "load", r->cpu_load);
+    oct_report_put_accuracy(out, r);
     put_summary(out, r->summary);
     put_layers(out, r->analysis, links);
     put_points(out, r->analysis);
     put_advice(out, r->analysis);
-    put_times(out, r);
-    put_pictures(out, r);
-    if (no_graph) oct_json_text(out, "noGraph", no_graph);
+    oct_report_put_times(out, r);
+    oct_report_put_pictures(out, r);
+    oct_report_put_graph(out, r, links);
     oct_json_text(out, "recipe", r->recipe);
     oct_json_text(out, "command", r->command);
     oct_json_text(out, "machine", r->machine);

@@ -14,8 +14,8 @@ function ticks(low, high, n) {
   return list;
 }
 
-function histogram(p) {
-  const W = Math.max(260, Math.min(520, innerWidth - 60)), H = 190, left = 68, right = 12, top = 22, bottom = 40;
+function histogram(p, wide) {
+  const W = Math.max(260, Math.min(wide, innerWidth - 60)), H = 190, left = 68, right = 12, top = 22, bottom = 40;
   const total = p.bins.reduce((a, b) => a + b, 0);
   let low = Math.min(p.binLow, p.low), high = Math.max(p.binHigh, p.high);
   if (!(high > low) || !total) return null;
@@ -26,7 +26,7 @@ function histogram(p) {
   const axis = svg("g", { class: "axis" });
   for (let k = 0; k >= bottomPower; k -= Math.max(1, Math.ceil(-bottomPower / 4)))
     axis.append(svg("line", { x1: left, x2: W - right, y1: y(10 ** k), y2: y(10 ** k) }),
-      svg("text", { x: left - 6, y: y(10 ** k) + 4, "text-anchor": "end" }, asPercent(k)));
+      svg("text", { x: left - 6, y: y(10 ** k) + 4, "text-anchor": "end" }, asPercent(k, bottomPower)));
   for (const v of ticks(low, high, W / 80))
     axis.append(svg("text", { x: x(v), y: H - bottom + 16, "text-anchor": "middle" }, short(v)));
   axis.append(svg("line", { class: "base", x1: left, x2: W - right, y1: H - bottom, y2: H - bottom }),
@@ -35,7 +35,7 @@ function histogram(p) {
   p.bins.forEach((n, i) => {
     if (!n) return;
     const from = p.binLow + i * p.binWidth, to = Math.min(p.binHigh, from + p.binWidth);
-    const out = from >= p.high || to <= p.low;
+    const out = p.clipped > 0 && (from >= p.high + p.scale / 2 || to <= p.low - p.scale / 2); // half a step rounds to the last code
     bins.append(svg("rect", { class: out ? "bin out" : "bin", x: x(from), y: y(n / total), width: Math.max(0.6, x(to) - x(from) - 0.3),
       height: Math.max(0, H - bottom - y(n / total)) }));
   });
@@ -49,10 +49,10 @@ function histogram(p) {
     range, axis, bins, edges));
 }
 
-function pointPart(title, p) {
+function pointPart(title, p, wide) {
   return el("div", null, el("h4", null, title, " ", el("span", { class: "mono" }, p.value)),
     p.bins ? [el("p", { class: "hint" }, "Share of numbers (logarithmic) by value; shaded: what codes can hold" +
-      (p.clipped > 0 ? "; red: cut off" : "") + "."), histogram(p)] : null,
+      (p.clipped > 0 ? "; red: cut off" : "") + "."), histogram(p, wide)] : null,
     figures([
       ["type", p.type + (p.scales > 1 ? ", " + p.scales + " scales, one for each channel; the widest is shown" : "")],
       ["seen", short(p.min) + " … " + short(p.max)],
@@ -72,17 +72,16 @@ function errorFigures(title, e) {
 }
 
 function makeDetail(l) {
-  const gain = l.floatMs > 0 && l.int8Ms > 0 ? l.floatMs / l.int8Ms : 0;
-  const about = el("div", null, el("h4", null, l.op + " ", el("span", { class: "mono" }, l.name)), figures([
+  const spread = [["float", 0], ["INT8", 1]].map(([name, i]) => [name, stepSpread(l.name, i)]).filter((p) => p[1]).map((p) => p[0] + " " + p[1]).join(", ");
+  const about = el("div", { class: "about-layer" }, el("h4", null, l.op + " ", el("span", { class: "mono" }, l.name)), figures([
     ["state", l.isInteger ? "works on integers" : "float" + (l.reason ? ": " + l.reason : "")],
     ["multiply-adds", l.macs ? count(l.macs) : ""], ["weights", l.params ? count(l.params) : ""],
     ["error of the weights", isNumber(l.weightNoise) ? percent(l.weightNoise) + " %, " + decibel(l.weightNoise) : ""],
     ...errorFigures("error alone", l.alone), ...errorFigures("error, all quantized", l.all),
-    ["time", isNumber(l.floatMs) || isNumber(l.int8Ms) ? [isNumber(l.floatMs) ? l.floatMs.toFixed(3) + " ms float" : null,
-      isNumber(l.int8Ms) ? l.int8Ms.toFixed(3) + " ms INT8" : null].filter(Boolean).join(", ") +
-      (gain ? " (" + gain.toFixed(2) + "×)" : "") : ""],
+    ["time", isNumber(l.floatMs) || isNumber(l.int8Ms) ? timePair(l) : ""], ["· eight of ten runs", spread], ...kernelsOf(l.name),
   ]), nodeOf(l) ? el("p", { class: "buttons no-print" }, el("button", { type: "button",
     on: { click: () => selectLayer(l.index, "graph") } }, "Show in the graph")) : null);
-  const points = [...l.makes.map((p) => pointPart("makes", p)), ...l.reads.map((p) => pointPart("reads", p))];
-  return el("tr", { class: "detail" }, el("td", { colspan: shownColumns.length }, el("div", { class: "detail-grid" }, about, points)));
+  const n = l.makes.length + l.reads.length + 1, wide = n === 3 && innerWidth > 1100 ? 360 : 520;
+  const points = [...l.makes.map((p) => pointPart("makes", p, wide)), ...l.reads.map((p) => pointPart("reads", p, wide))];
+  return el("tr", { class: "detail" }, el("td", { colspan: shownColumns.length }, el("div", { class: "detail-grid n" + Math.min(5, n) }, about, points)));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of a report: helpers, the theme, cards, advice, pictures, recipe. The other files of the
-// script follow: the table of layers, its details, the chart, the graph, and the start.
+// The page of a report: helpers, the theme, cards, advice, recipe. The other files of the script
+// follow: a section each, and the start.
 "use strict";
 
 let D = {};      // what is shown, read from the element "data"
@@ -119,10 +119,11 @@ function ratio(values, better, worse) {
 }
 
 function accuracyCard() {
-  const [name, before, after] = D.accuracy.rows[0];
-  const change = after - before;
-  return card("Accuracy", el("span", { class: change < -0.01 ? "bad" : "" }, signed(change, 4)), name,
-    pair([before, after], (v) => v.toFixed(4)), D.accuracy.set ? "measured on " + D.accuracy.set : null);
+  const [name, before, after] = D.accuracy.rows[0], n = D.accuracy.noise;
+  const change = after - before, within = n && Math.abs(change) <= n.change;
+  return card("Accuracy", el("span", { class: change < -0.01 && !within ? "bad" : "" }, signed(change, 4)), name + (n ? " ± " + n.change.toFixed(4) : ""),
+    pair([before, after], (v) => v.toFixed(4)), [D.accuracy.set ? el("span", null, "measured on " + D.accuracy.set) : null,
+      within ? el("span", { class: "line" }, "the change is within the noise of so many") : null]);
 }
 
 function integerCard() {
@@ -155,22 +156,13 @@ function startSummary() {
   if (D.bytes) list.push(card("File", ...ratio(D.bytes, "smaller", "larger"), pair(D.bytes, bytes)));
   if (D.ms)
     list.push(card("Time of a picture", ...ratio(D.ms, "faster", "slower"), pair(D.ms, milliseconds),
-      "median" + (D.threads ? ", " + plural(D.threads, "thread") : "") + ", measured in turns"));
+      [el("span", null, "median" + (D.threads ? ", " + plural(D.threads, "thread") : "") + ", measured in turns"),
+        D.p10 && D.p90 ? el("span", { class: "line" }, "eight of ten runs: float " + spreadText(0) + ", INT8 " + spreadText(1)) : null,
+        isBusy() ? el("span", { class: "line bad" }, "the machine was busy: load " + D.load.toFixed(1) + " on " + plural(D.cpus, "CPU")) : null]));
   if (D.accuracy && D.accuracy.rows.length) list.push(accuracyCard());
   list.push(integerCard());
   fill($("cards"), null, list);
   if (D.floatPath || D.int8Path) $("files").textContent = [D.floatPath, D.int8Path].filter(Boolean).join(" → ");
-  if (D.accuracy && D.accuracy.rows.length > 1) $("accuracy").append(accuracyTable());
-}
-
-function accuracyTable() {
-  const head = ["", "float", "INT8", "change"].map((t) => el("th", { scope: "col" }, t));
-  const rows = D.accuracy.rows.map(([name, a, b]) => el("tr", null, el("th", { scope: "row" }, name),
-    el("td", null, a.toFixed(4)), el("td", null, b.toFixed(4)), el("td", null, signed(b - a, 4))));
-  const details = el("details", { class: "more-figures" }, el("summary", null, "Accuracy in full"),
-    el("table", { class: "plain" }, el("thead", null, el("tr", null, head)), el("tbody", null, rows)));
-  addEventListener("beforeprint", () => { details.open = true; });
-  return details;
 }
 
 // --- advice ---
@@ -207,18 +199,7 @@ function startAdvice() {
   fill($("advice-list"), null, D.advice.map(adviceItem));
 }
 
-// --- pictures, recipe ---
-
-function startPictures() {
-  if (!D.pictures.length) return;
-  $("pictures").hidden = false;
-  const side = (kind, label, name, data) => el("figure", null,
-    el("figcaption", null, el("span", { class: "swatch " + kind }), label),
-    data ? el("img", { src: data, alt: name + ": what the " + label + " network found", loading: "lazy" }) : null);
-  for (const p of D.pictures)
-    $("picture-list").append(el("p", { class: "pair-name" }, p.name), el("div", { class: "pair" },
-      side("float", "float", p.name, p.float), side("int", "INT8", p.name, p.int8)));
-}
+// --- recipe ---
 
 function startReproduce() {
   const parts = [["Command", D.command, true], ["Recipe", D.recipe, true], ["Machine", D.machine],

@@ -6,18 +6,22 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyze/draw.h"
 #include "base/file.h"
 #include "report/data.h"
 #include "report/json.h"
 #include "report/templates.h"
 
-enum { LAYOUT_MS = 20000 }; /* a graph that takes longer is not worth the wait */
-
 void oct_report_init_sized(oct_report *r, size_t struct_size)
 {
-    const oct_report defaults = {
-        .float_bytes = -1, .int8_bytes = -1, .float_ms = -1, .int8_ms = -1};
+    const oct_report defaults = {.float_bytes = -1,
+                                 .int8_bytes = -1,
+                                 .float_ms = -1,
+                                 .int8_ms = -1,
+                                 .float_p10_ms = -1,
+                                 .float_p90_ms = -1,
+                                 .int8_p10_ms = -1,
+                                 .int8_p90_ms = -1,
+                                 .cpu_load = -1};
 
     memset(r, 0, struct_size);
     memcpy(r, &defaults, OCT_MIN(struct_size, sizeof(defaults)));
@@ -27,9 +31,7 @@ void oct_report_init_sized(oct_report *r, size_t struct_size)
 /* What a slot of the template holds. */
 typedef struct page {
     const oct_report *r;
-    oct_str graph, data;
-    const char *no_graph; /* why it is not drawn */
-    char reason[256];
+    oct_str data;
 } page;
 
 static void put_slot(oct_str *out, const page *p, const char *name, size_t len)
@@ -45,8 +47,6 @@ static void put_slot(oct_str *out, const page *p, const char *name, size_t len)
         oct_str_put(out, oct_template_css, oct_template_css_size);
     else if (IS("js"))
         oct_str_put(out, oct_template_js, oct_template_js_size);
-    else if (IS("graph") && p->graph.len)
-        oct_str_put(out, p->graph.s, p->graph.len);
     else if (IS("data"))
         oct_str_put(out, p->data.s, p->data.len);
 #undef IS
@@ -63,19 +63,6 @@ static void fill(oct_str *out, const page *p)
         at = close + 2;
     }
     oct_str_puts(out, at);
-}
-
-/* A graph that cannot be drawn is no reason to have no report. */
-static oct_status draw(oct_ctx *ctx, page *p, const oct_links *links)
-{
-    oct_status st;
-
-    if (!p->r->graph) return OCT_OK;
-    st = oct_graph_svg(p->r->graph, links->parts, LAYOUT_MS, &p->graph);
-    if (st != OCT_ERR_UNSUPPORTED && st != OCT_ERR_IO) return st;
-    (void)strncpy(p->reason, oct_ctx_error(ctx), sizeof(p->reason) - 1);
-    p->no_graph = p->reason;
-    return OCT_OK;
 }
 
 static oct_status make_folder(oct_ctx *ctx, const char *dir)
@@ -116,11 +103,9 @@ oct_status oct_report_write(oct_ctx *ctx, const oct_report *report, const char *
     memcpy(&r, report, OCT_MIN(report->struct_size, sizeof(r)));
     OCT_TRY(make_folder(ctx, dir));
     oct_str_init(&html, ctx);
-    oct_str_init(&p.graph, ctx);
     oct_str_init(&p.data, ctx);
     if ((st = oct_links_init(&links, ctx, &r))) goto done;
-    if ((st = draw(ctx, &p, &links))) goto done;
-    oct_report_data(&r, &links, p.no_graph, &p.data);
+    oct_report_data(&r, &links, &p.data);
     st = p.data.failed ? OCT_ERR_MEMORY : OCT_OK;
     if (st) goto done;
     fill(&html, &p);
@@ -128,7 +113,6 @@ oct_status oct_report_write(oct_ctx *ctx, const oct_report *report, const char *
 done:
     oct_links_fini(&links);
     oct_str_fini(&p.data);
-    oct_str_fini(&p.graph);
     oct_str_fini(&html);
     return st;
 }

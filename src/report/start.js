@@ -30,10 +30,12 @@ document.addEventListener("DOMContentLoaded", () => {
   layers = readLayers();
   startTheme();
   startSummary();
+  startAccuracy();
   startAdvice();
   startGraph(); // before the table, whose details point into it
   startChart();
   startTable();
+  startTimes();
   startPictures();
   startReproduce();
   startSections();

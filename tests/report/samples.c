@@ -16,7 +16,7 @@
 #include "graph/graph.h"
 #include "op/op.h"
 
-enum { BINS = 200 };
+enum { BINS = 200, PICTURES = 12, CLASSES = 3, SCENES = 2 };
 
 static const char *const hostile[] = {
     "<script>document.title='broken'</script>",
@@ -44,6 +44,11 @@ typedef struct sample {
     oct_graph *g;
     oct_analysis *a;
     oct_report_time *times;
+    oct_report_step *steps; /* of both networks */
+    oct_dataset *truth;
+    oct_box_eval *boxes[2];
+    oct_box_noise noise;
+    oct_eval_result scores[2];
     int n;
 } sample;
 
@@ -111,6 +116,9 @@ static void make_point(sample *s, oct_rng *rng, int i)
 
         bins[k] = (int64_t)(1e6 * exp(-x / width) + (k > BINS - 4 ? 30 : 0));
     }
+    if (i == 0)
+        bins[BINS - 1] = 1000; /* the largest number has a bin of its own, as 1.0 has in
+                                  pictures; nothing is cut off */
     s->a->points[i] = (oct_analyzed_point){.struct_size = sizeof(oct_analyzed_point),
                                            .value = s->a->layers[i].name,
                                            .layer = s->a->layers[i].name,
@@ -118,10 +126,10 @@ static void make_point(sample *s, oct_rng *rng, int i)
                                            .n_scales = i % 5 ? 1 : 16,
                                            .scale = top * 0.8 / 255,
                                            .max = top,
-                                           .high = top * 0.8,
+                                           .high = i ? top * 0.8 : top - (top + 0.27) * 2 / BINS,
                                            .min = -0.27,
                                            .low = -0.27,
-                                           .clipped = 2.5e-4,
+                                           .clipped = i ? 2.5e-4 : 0,
                                            .levels = 256,
                                            .used = 251,
                                            .kurtosis = 9.5,
@@ -142,6 +150,7 @@ static void make_rows(sample *s, bool is_hostile)
     a->layers = oct_arena_array(a->arena, (size_t)s->n, sizeof(*a->layers));
     a->points = oct_arena_array(a->arena, (size_t)s->n, sizeof(*a->points));
     s->times = oct_arena_array(a->arena, (size_t)s->n, sizeof(*s->times));
+    s->steps = oct_arena_array(a->arena, 2 * (size_t)s->n, sizeof(*s->steps));
     for (int i = 0; i < s->n; i++) {
         const bool is_float = i % 9 == 8;
         const double noise = 2e-4 * exp(4.0 * i / s->n + 2 * oct_rng_f64(&rng));
@@ -163,6 +172,17 @@ static void make_rows(sample *s, bool is_hostile)
             .all = error_of(noise)};
         s->times[i] =
             (oct_report_time){a->layers[i].name, 0.2 + 0.01 * (i % 17), 0.07 + 0.01 * (i % 7)};
+        for (int k = 0; k < 2; k++)
+            s->steps[2 * i + k] =
+                (oct_report_step){.layer = a->layers[i].name,
+                                  .op = is_hostile ? hostile[i % 3]
+                                        : i % 4    ? "Conv+Swish"
+                                                   : "Concat",
+                                  .kernel = is_hostile ? hostile[1] : "conv:avx2",
+                                  .ms = k ? s->times[i].int8_ms : s->times[i].float_ms,
+                                  .p10_ms = 0.06,
+                                  .p90_ms = 0.5,
+                                  .is_int8_network = k};
         make_point(s, &rng, i);
         a->n_layers = a->n_points = i + 1;
     }
@@ -188,13 +208,100 @@ static void make_advice(sample *s, bool is_hostile)
     a->n_outputs = 1;
 }
 
+/* --- accuracy and pictures --- */
+
+static const char *const class_names[] = {"cat", "dog", "bird"};
+
+/* Labels as a file: twelve pictures with one object each. */
+static void open_truth(sample *s, const char *dir, bool is_hostile)
+{
+    char path[4096];
+    oct_dataset_options o;
+    FILE *f;
+
+    (void)snprintf(path, sizeof(path), "%s/truth.json", dir);
+    if (!(f = fopen(path, "w"))) exit(1);
+    (void)fputs("{\"categories\": [", f);
+    for (int i = 0; i < CLASSES; i++)
+        (void)fprintf(f, "%s{\"id\": %d, \"name\": \"%s\"}", i ? ", " : "", i + 1,
+                      is_hostile ? "</script><img src=x>" : class_names[i]);
+    (void)fputs("], \"images\": [", f);
+    for (int i = 0; i < PICTURES; i++)
+        (void)fprintf(f, "%s{\"id\": %d, \"file_name\": \"%d.jpg\"}", i ? ", " : "", i + 1, i);
+    (void)fputs("], \"annotations\": [", f);
+    for (int i = 0; i < PICTURES; i++)
+        (void)fprintf(f,
+                      "%s{\"id\": %d, \"image_id\": %d, \"category_id\": %d, \"bbox\": [10, 10, "
+                      "50, 40], \"area\": 2000, \"iscrowd\": 0}",
+                      i ? ", " : "", i + 1, i + 1, i % CLASSES + 1);
+    (void)fputs("]}", f);
+    (void)fclose(f);
+    oct_dataset_options_init(&o);
+    o.annotations = path;
+    MUST(oct_dataset_open(s->ctx, &o, &s->truth));
+}
+
+/* The INT8 network misses a dog that the float network sees, and places birds worse. */
+static void score(sample *s, const char *dir, bool is_hostile)
+{
+    open_truth(s, dir, is_hostile);
+    for (int k = 0; k < 2; k++) {
+        MUST(oct_box_eval_new(s->ctx, s->truth, &s->boxes[k]));
+        for (int i = 0; i < PICTURES; i++) {
+            const float shift = k && i % CLASSES == 2 ? 4 : 1;
+            const oct_detection d = {10 + shift, 10, 50, 40, 0.9f - 0.01f * (float)i, i % CLASSES};
+
+            MUST(oct_box_eval_see(s->boxes[k], i, &d, !(k && i == 4)));
+        }
+        s->scores[k].struct_size = sizeof(s->scores[k]);
+        MUST(oct_box_eval_finish(s->boxes[k], 0, &s->scores[k].box));
+    }
+    s->noise.struct_size = sizeof(s->noise);
+    MUST(oct_box_eval_noise(s->boxes[0], s->boxes[1], 0, 0, 1, &s->noise));
+}
+
+/* One pixel, as a PNG file. */
+static const unsigned char pixel[] = {
+    0x89, 'P',  'N',  'G',  '\r', '\n', 0x1a, '\n', 0,    0,    0,    13,   'I',  'H',
+    'D',  'R',  0,    0,    0,    1,    0,    0,    0,    1,    8,    0,    0,    0,
+    0,    0x3a, 0x7e, 0x9b, 0x55, 0,    0,    0,    10,   'I',  'D',  'A',  'T',  0x78,
+    0x9c, 0x63, 0x68, 0,    0,    0,    0x82, 0,    0x81, 0x77, 0xcd, 0x72, 0xb6, 0,
+    0,    0,    0,    'I',  'E',  'N',  'D',  0xae, 0x42, 0x60, 0x82};
+
+/* One the same, one moved, one went; one came. */
+static const oct_detection float_found[] = {
+    {10, 10, 100, 100, 0.9f, 0}, {300, 200, 100, 100, 0.8f, 1}, {500, 50, 60, 90, 0.4f, 2}};
+static const oct_detection int8_found[] = {
+    {11, 10, 100, 100, 0.88f, 0}, {325, 200, 100, 100, 0.7f, 1}, {500, 300, 60, 90, 0.35f, 2}};
+
+static void add_scenes(oct_report *r, oct_report_scene scenes[SCENES], bool is_hostile)
+{
+    for (int i = 0; i < SCENES; i++)
+        scenes[i] = (oct_report_scene){.name = is_hostile ? hostile[i]
+                                               : i        ? "b.jpg"
+                                                          : "a.jpg",
+                                       .data = pixel,
+                                       .size = sizeof(pixel),
+                                       .width = 640,
+                                       .height = 480,
+                                       .float_found = float_found,
+                                       .int8_found = i ? float_found : int8_found,
+                                       .n_float = 3,
+                                       .n_int8 = 3};
+    r->scenes = scenes;
+    r->n_scenes = SCENES;
+    r->scenes_seen = 48;
+    r->scene_score = 0.3f;
+    r->class_names = is_hostile ? hostile : class_names;
+    r->n_class_names = CLASSES;
+}
+
 /* --- the report --- */
 
 static void write_sample(oct_ctx *ctx, const char *dir, const char *kind, int n)
 {
     const bool is_hostile = strcmp(kind, "hostile") == 0;
-    const oct_eval_result before = {.box = {.ap = 0.371, .ap50 = 0.525, .ap75 = 0.4}};
-    const oct_eval_result after = {.box = {.ap = 0.3685, .ap50 = 0.523, .ap75 = 0.398}};
+    oct_report_scene scenes[SCENES];
     sample one = {.ctx = ctx, .n = n}, *s = &one;
     oct_report r;
     char path[4096];
@@ -203,7 +310,9 @@ static void write_sample(oct_ctx *ctx, const char *dir, const char *kind, int n)
     make_rows(s, is_hostile);
     make_advice(s, is_hostile);
     make_graph(s, is_hostile);
+    score(s, dir, is_hostile);
     oct_report_init(&r);
+    add_scenes(&r, scenes, is_hostile);
     r.title = is_hostile ? hostile[1] : "sample";
     r.float_path = is_hostile ? hostile[2] : "sample.onnx";
     r.int8_path = "sample_int8.onnx";
@@ -212,19 +321,34 @@ static void write_sample(oct_ctx *ctx, const char *dir, const char *kind, int n)
     r.float_ms = 21.3;
     r.int8_ms = 7.41;
     r.threads = 2;
-    r.float_accuracy = &before;
-    r.int8_accuracy = &after;
+    r.float_p10_ms = 20.9;
+    r.float_p90_ms = 24.4;
+    r.int8_p10_ms = 7.2;
+    r.int8_p90_ms = 8.1;
+    r.runs = 120;
+    r.cpus = 2;
+    r.cpu_load = is_hostile ? 0.1 : 6.2;
+    r.float_accuracy = &s->scores[0];
+    r.int8_accuracy = &s->scores[1];
+    r.float_boxes = s->boxes[0];
+    r.int8_boxes = s->boxes[1];
+    r.noise = &s->noise;
     r.accuracy_set = is_hostile ? hostile[0] : "320 pictures";
     r.graph = s->g;
     r.analysis = s->a;
     r.times = s->times;
     r.n_times = n;
+    r.steps = s->steps;
+    r.n_steps = 2 * n;
     r.recipe = is_hostile ? hostile[4] : "model: sample.onnx\noutput: sample_int8.onnx\n";
     r.command = is_hostile ? hostile[5] : "octet quantize sample.onnx -o sample_int8.onnx";
     r.machine = is_hostile ? hostile[6] : "a machine";
     r.versions = is_hostile ? hostile[7] : "octet";
     (void)snprintf(path, sizeof(path), "%s/%s", dir, kind);
     MUST(oct_report_write(ctx, &r, path));
+    oct_box_eval_free(s->boxes[0]);
+    oct_box_eval_free(s->boxes[1]);
+    oct_dataset_close(s->truth);
     oct_graph_free(s->g);
     oct_analysis_free(s->a);
 }

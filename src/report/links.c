@@ -29,7 +29,9 @@ static oct_status add_nodes(oct_links *l, const oct_report *r)
     oct_analyzed_layer row = {.struct_size = sizeof(row)};
 
     if (!r->graph) return OCT_OK;
-    if (!(l->parts = oct_graph_parts(r->graph))) return OCT_ERR_MEMORY;
+    l->owner = r->graph->ctx; /* which need not be the report's */
+    if (!(l->parts = oct_graph_parts(r->graph)))
+        return oct_fail(l->ctx, OCT_ERR_MEMORY, "out of memory");
     for (oct_node *n = r->graph->first; n; n = n->next)
         if (l->parts[n->id] != OCT_PART_CONSTANT) OCT_TRY(oct_map_put(&l->nodes, n->name, n));
     for (int32_t i = 0; r->analysis && oct_analysis_layer(r->analysis, i, &row); i++) {
@@ -54,7 +56,7 @@ void oct_links_fini(oct_links *l)
 {
     oct_map_fini(&l->nodes);
     oct_map_fini(&l->points);
-    oct_free(l->ctx, l->parts);
+    if (l->parts) oct_free(l->owner, l->parts);
 }
 
 static bool add_found(const oct_links *l, const char *value, found *f)

@@ -10,10 +10,10 @@
 #include "base/str.h"
 
 typedef struct oct_links {
-    oct_ctx *ctx;
-    oct_part *parts; /* NULL: no graph */
-    oct_map nodes;   /* by name */
-    oct_map points;  /* by value: index + 1 as a pointer */
+    oct_ctx *ctx, *owner; /* the report's, the graph's: of parts */
+    oct_part *parts;      /* NULL: no graph */
+    oct_map nodes;        /* by name */
+    oct_map points;       /* by value: index + 1 as a pointer */
 } oct_links;
 
 /* Parts follow the analysis where it has a row. Must be finished, failed or not. */

@@ -110,7 +110,7 @@ help:
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'
 	@echo 'make accuracy     what INT8 costs each network on each target (needs ../shared)'
 	@echo 'make coverage     line coverage of src/ by the tests'
-	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS))'
+	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)), random networks'
 	@echo 'make format       clang-format on every C file'
 	@echo 'make install      to PREFIX (/usr/local at first); make uninstall takes it back'
 	@echo 'make dist         $(BUILD)-dist/octet-VERSION.tar.xz, from the last commit'

@@ -348,7 +348,7 @@ static oct_status lower(oct_lowering *l)
     /* A simulation is made of the same map as the file: once is enough. */
     if (l->n_saturated && !l->is_trial)
         oct_log(l->ctx, OCT_LOG_WARN,
-                "%lld biases are too large for 32 bits at their scale and were limited",
+                "%lld biases are too large for their bits at their scale and were limited",
                 (long long)l->n_saturated);
     if (l->rounds_otherwise && !l->is_trial)
         oct_log(l->ctx, OCT_LOG_WARN,

@@ -99,17 +99,37 @@ static oct_status sum_scales(oct_lowering *l, const oct_node *n, int64_t n_out, 
  * half of the range is left to them. */
 #define BIAS_LIMIT (1 << 30)
 
+static int32_t limit_of(const oct_qspec *spec)
+{
+    return spec->bits < 32 ? (1 << (spec->bits - 1)) - 1 : BIAS_LIMIT;
+}
+
+/* Fewer bits than sums have: a bias that does not fit them at the unit of its sum gets a coarser
+ * power of two, as far as shifters reach (solve_shifts.c). */
+#define MOST_SHIFT 15
+
+static void coarsen(const oct_qspec *spec, const oct_tensor *bias, scales *s)
+{
+    const float *b = bias->data;
+
+    for (int64_t i = 0; i < s->n; i++) {
+        double top = 0;
+
+        for (int64_t k = s->n > 1 ? i : 0; k < (s->n > 1 ? i + 1 : oct_tensor_length(bias)); k++)
+            top = fmax(top, fabs((double)b[k]));
+        for (int k = 0; k < MOST_SHIFT && rint(top / (double)s->s[i]) > limit_of(spec); k++)
+            s->s[i] *= 2;
+    }
+}
+
 static int32_t code_of(oct_lowering *l, const oct_qspec *spec, float scale, int32_t zero, float x)
 {
-    double y;
+    const double y = rint((double)x / (double)scale) + zero;
+    const int32_t limit = limit_of(spec);
 
-    if (spec->bits != 32) return oct_qspec_code(spec, scale, zero, x);
-    y = rint((double)x / (double)scale) + zero;
-    if (!(fabs(y) <= BIAS_LIMIT)) {
-        l->n_saturated++;
-        return y > 0 ? BIAS_LIMIT : -BIAS_LIMIT; /* not a number as well */
-    }
-    return (int32_t)y;
+    if (fabs(y) <= limit) return (int32_t)y;
+    l->n_saturated++;
+    return y > 0 ? limit : -limit; /* not a number as well */
 }
 
 /* v is the constant of that name now; or what that one stands for itself. */
@@ -179,9 +199,11 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     const oct_node *from = l->from[n->id];
     const int32_t k = oct_node_in(from, b) ? oct_qmap_at(l->m, from, b) : -1;
     const oct_qpoint *p = k >= 0 ? oct_qmap_root(l->m, k) : NULL;
-    const bool is_new = !oct_node_in(from, b) && s && l->target->bias == OCT_BIAS_I32;
+    const bool is_new = !oct_node_in(from, b) && s && l->target->bias != OCT_BIAS_FLOAT;
     oct_lowering_params params = {.dtype = OCT_DTYPE_I32, .is_const = true};
-    const oct_qspec *spec = p && p->n > 0 ? &p->spec : &wide;
+    const oct_qspec *spec = p && p->n > 0                      ? &p->spec
+                            : l->target->bias == OCT_BIAS_POW2 ? &l->target->bias_spec
+                                                               : &wide;
     scales sums = {0};
     int64_t len;
 
@@ -193,6 +215,7 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
         OCT_TRY(oct_lowering_check(l, p, p, n->in[b], &params));
     } else {
         OCT_TRY(sum_scales(l, from, len, &sums));
+        if (spec->bits < 32 && (sums.n == 1 || sums.n == len)) coarsen(spec, n->in[b]->data, &sums);
         params.n = sums.n;
         params.scale = sums.s;
     }

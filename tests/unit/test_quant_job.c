@@ -197,6 +197,65 @@ static void quantizes_float_weights(void **state)
     oct_dataset_close(d);
 }
 
+/* --- biases of NPUs --- */
+
+/* Codes of all biases of a file; fails on one beyond 16 bits or a scale that is no power of two. */
+static int check_biases(const oct_graph *g)
+{
+    int n_biases = 0;
+
+    for (const oct_node *n = g->first; n; n = n->next) {
+        const oct_node *dq;
+
+        if (!oct_node_is(n, &oct_op_conv)) continue;
+        assert_non_null(oct_node_in(n, 2));
+        dq = n->in[2]->producer;
+        assert_true(oct_node_is(dq, &oct_op_dequantize_linear));
+        for (int64_t i = 0; i < oct_tensor_length(dq->in[0]->data); i++)
+            assert_in_range((int64_t)oct_tensor_get_f64(dq->in[0]->data, i) + 32768, 1, 65535);
+        for (int64_t i = 0; i < oct_tensor_length(dq->in[1]->data); i++) {
+            int e;
+
+            assert_true(frexp(oct_tensor_get_f64(dq->in[1]->data, i), &e) == 0.5);
+        }
+        n_biases++;
+    }
+    return n_biases;
+}
+
+/* Biases far larger than what is summed, some of them put there by correction. */
+static void biases_of_npus_have_16_bits(void **state)
+{
+    static const char *const npus[] = {"npu-pow2", "npu-pow2-pc"};
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_dataset *d;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 8);
+    x = picture(f, 1, 4, 8, 8);
+    y = conv(f, &rng, x, &(conv_case){4, 8, 3, 1, 1, 1, 1});
+    for (int i = 0; i < 8; i++)
+        ((float *)y->producer->in[2]->data->data)[i] = i == 3 ? 900.0f : (float)i;
+    y = emit(f, &oct_op_relu, y, NULL);
+    y = emit(f, &oct_op_conv, y, weights(f, &rng, 4, (int64_t[]){8, 8, 3, 3}));
+    output(f, conv(f, &rng, emit(f, &oct_op_relu, y, NULL), &(conv_case){8, 4, 1, 1, 1, 0, 1}));
+    d = items(t, x, 2);
+    for (int i = 0; i < 2; i++) {
+        oct_quantize_options o;
+        oct_quantized *q = NULL;
+
+        oct_quantize_options_init(&o);
+        o.target = npus[i];
+        o.tail = "off";
+        assert_ok(t->ctx, oct_quantize(f->g, d, &o, &q));
+        assert_int_equal(check_biases(oct_quantized_graph(q)), 3);
+        oct_quantized_free(q);
+    }
+    oct_dataset_close(d);
+}
+
 /* --- division --- */
 
 /* A variance, the small number that keeps it from zero, a root and a division, as normalisation is
@@ -234,6 +293,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(projects_levels_by_one_weight, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(shares_heads_between_levels, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(quantizes_float_weights, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(biases_of_npus_have_16_bits, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(does_not_divide_by_zero, setup_files, teardown_files),
     };
 

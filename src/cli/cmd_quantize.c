@@ -221,18 +221,16 @@ static oct_status check_settings(job *j)
 
 /* --- opening --- */
 
-/* The family's preprocessing with the changes asked for; NULL stays NULL: the library's choice. */
+/* NULL stays NULL: the library's choice. */
 static oct_status read_preprocess(job *j)
 {
-    oct_preprocess *p = &j->preprocess;
-    char text[256];
+    const char *words = j->settings.preprocess;
+    oct_status st;
 
-    if (!j->settings.preprocess) return OCT_OK;
-    if (oct_quantize_preprocess(j->g, j->options.family, j->settings.preprocess, p))
-        return cli_fail(j->c, OCT_ERR_ARG, "preprocess: %s", oct_ctx_error(j->c->ctx));
-    j->options.preprocess = p;
-    cli_note(j->c, "preprocess %s", oct_preprocess_text(p, text, sizeof(text)));
-    return OCT_OK;
+    j->report.c = j->c;
+    st = cli_quantize_assume(&j->report, j->g, j->options.family, words, j->images, &j->preprocess);
+    if (!st && words) j->options.preprocess = &j->preprocess;
+    return st;
 }
 
 static oct_status open_data(job *j)
@@ -459,7 +457,8 @@ const cli_command cmd_quantize = {
         "ap_before_noise, ap_after_noise, ap_change_noise (+- on other pictures of the kind, 19 "
         "times of 20), "
         "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
-        "top1_after, seed, report (null: none), equalized, smoothed, aligned (places that were "
+        "top1_after, seed, report (null: none), family, preprocess (null: not known), left_out "
+        "(pictures), equalized, smoothed, aligned (places that were "
         "changed; null: not asked for).",
     .files = file_args,
     .opts = opts,

@@ -29,7 +29,17 @@ typedef struct cli_quantize_report {
     char *report;                  /* path of the page; NULL: none was asked for */
     oct_box_eval *boxes[2];        /* before, after; NULL: a classifier */
     oct_box_noise noise;           /* if has_accuracy and not a classifier */
+    char family[64];               /* "": not known */
+    char preprocess[256];          /* "": none, or not known */
+    int64_t n_left_out;            /* of the pictures to calibrate on */
 } cli_quantize_report;
+
+/*
+ * Says family, preprocessing and the number of pictures, warns of few, and keeps it for the report.
+ * `words` (may be NULL) change what the family wants; then *p is to be used.
+ */
+oct_status cli_quantize_assume(cli_quantize_report *r, const oct_graph *g, const char *family,
+                               const char *words, const oct_dataset *images, oct_preprocess *p);
 
 void cli_quantize_print(const cli_quantize_report *r);
 oct_status cli_quantize_print_json(const cli_quantize_report *r);

@@ -202,11 +202,11 @@ void cli_quantize_print(const cli_quantize_report *r)
              cli_format("%s -> %s, %.2f times smaller", cli_bytes((double)r->bytes_before, before),
                         cli_bytes((double)r->bytes_after, after),
                         (double)r->bytes_before / (double)r->bytes_after));
-    put_line("time", cli_format("%.2f s, %.2f times the float pass over %lld pictures; %.0f MB "
+    put_line("time", cli_format("%.2f s, %.2f times the float pass over %lld picture%s; %.0f MB "
                                 "peak resident",
                                 r->seconds,
                                 s.float_pass_seconds > 0 ? r->seconds / s.float_pass_seconds : 0,
-                                (long long)s.images, r->peak_rss_mb));
+                                (long long)s.images, s.images == 1 ? "" : "s", r->peak_rss_mb));
     if (r->has_accuracy) print_accuracy(r);
     put_line("seed", cli_format("%llu", (unsigned long long)r->seed));
     if (r->report) put_line("report", cli_format("%s", r->report));
@@ -281,6 +281,9 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     cli_json_int(j, "bytes_before", r->bytes_before);
     cli_json_int(j, "bytes_after", r->bytes_after);
     cli_json_int(j, "images", s.images);
+    cli_json_int(j, "left_out", r->n_left_out);
+    cli_json_str(j, "family", *r->family ? r->family : NULL);
+    cli_json_str(j, "preprocess", *r->preprocess ? r->preprocess : NULL);
     cli_json_round(j, "seconds", r->seconds, 4);
     cli_json_round(j, "float_pass_seconds", s.float_pass_seconds, 4);
     cli_json_round(j, "peak_rss_mb", r->peak_rss_mb, 2);

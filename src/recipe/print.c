@@ -255,6 +255,7 @@ static bool decides_numbers(int field)
     case OCT_RECIPE_ANNOTATIONS:
     case OCT_RECIPE_EVAL:
     case OCT_RECIPE_EVAL_IMAGES:
+    case OCT_RECIPE_EVAL_LIMIT:
     case OCT_RECIPE_SAVE_QMAP:
     case OCT_RECIPE_QUANT_CFG:
     case OCT_RECIPE_THREADS:

@@ -163,4 +163,5 @@ void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o)
     if (!v->eval_images && v->n_images) set_images(r, o);
     o->annotations = v->annotations;
     o->skip_bad = v->data.skip_bad;
+    o->limit = v->eval_limit;
 }

@@ -58,6 +58,7 @@ typedef struct oct_recipe_values {
     const char *const *images;
     int32_t n_images; /* right behind: a list of the table */
     const char *data_file, *annotations, *eval_images;
+    int32_t eval_limit;
     oct_dataset_options data;
     oct_quantize_options quantize;
 } oct_recipe_values;

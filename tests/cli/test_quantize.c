@@ -285,7 +285,8 @@ static void takes_tensors(void **state)
     assert_int_equal(mkdir(path, 0777), 0);
     make_npy(p, "t/0.npy", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE});
     assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --data t"), 0);
-    must_contain(p->last.out, "over 1 pictures");
+    must_contain(p->last.out, "over 1 picture;");
+    must_contain(p->last.err, "calibration on 1 tensor\n");
 }
 
 /* A map of the picture: no family knows what that is. */
@@ -329,6 +330,27 @@ static void the_size_of_the_network_counts(void **state)
     must_contain(p->last.err, "preprocess size=64x64,fit=stretch");
     assert_int_equal(octet(p, MAP "--preprocess fit=stretch --input-shape 1x3x48x64"), 0);
     must_contain(p->last.err, "preprocess size=64x48,fit=stretch");
+}
+
+/* What is taken for granted is said first; a wrong guess would show nowhere else. */
+static void says_what_it_assumes(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(octet(p, QUANTIZE "--annotations classes.txt --eval-limit 2"), 0);
+    must_contain(p->last.err, "calibration on 4 pictures\n");
+    must_contain(p->last.err, "note: 4 pictures are few");
+    must_contain(p->last.err, "family classifier: ");
+    must_contain(p->last.err, "preprocess size=32x32,");
+    must_contain(p->last.out, ", 2 pictures\n"); /* accuracy */
+    assert_int_equal(octet(p, QUANTIZE "--json --limit 1"), 0);
+    must_contain(p->last.err, "calibration on 1 picture\n");
+    j = printed_json(p);
+    assert_string_equal(json_string_value(json_object_get(j, "family")), "classifier");
+    must_contain(json_string_value(json_object_get(j, "preprocess")), "size=32x32,");
+    assert_true(number(j, "images") == 1 && number(j, "left_out") == 0);
+    json_decref(j);
 }
 
 /* Options that find nothing to do, or can do nothing, say so. */
@@ -675,6 +697,7 @@ int main(int argc, char **argv)
         TEST(takes_tensors),
         TEST(the_size_of_the_network_counts),
         TEST(options_without_effect_say_so),
+        TEST(says_what_it_assumes),
         TEST(recipe_equals_command_line),
         TEST(foreign_files_are_explained),
         TEST(files_are_replaced_only_if_octet_made_them),

@@ -56,14 +56,17 @@ void cli_near_init(cli_near *near, const char *want, bool inside)
 
 void cli_near_try(cli_near *near, const char *name)
 {
-    const int len = (int)strnlen(near->want, MAX_LEN);
-    const int limit = len < 3 ? 1 : len / 3 + 1;
+    const size_t dashes = strspn(near->want, "-"); /* of an option: they are always right */
+    const int len = (int)strnlen(near->want + dashes, MAX_LEN);
+    const int limit = len / 3;
     int d = distance(near->want, name, near->inside), at;
 
     if (len == 0 || *name == '\0') return;
     /* The beginning of a longer name is what people type who gave up too early. */
-    if (d > limit && len >= 3 && strncasecmp(near->want, name, (size_t)len) == 0) d = limit;
-    if (d > limit) return;
+    if (len >= 2 && d > 0 && strncasecmp(near->want, name, (size_t)len + dashes) == 0)
+        d = 1;
+    else if (d > limit)
+        return;
 
     for (at = near->n; at > 0 && near->dist[at - 1] > d; at--)
         continue;

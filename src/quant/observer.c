@@ -55,7 +55,7 @@ static oct_status unknown_kind(oct_ctx *ctx, const char *kind)
         best = d;
         nearest = table[i]->name;
     }
-    return oct_fail(ctx, OCT_ERR_ARG, "no observer '%s'; the nearest is '%s'", kind, nearest);
+    return oct_fail(ctx, OCT_ERR_ARG, "no observer '%s'; did you mean '%s'?", kind, nearest);
 }
 
 static oct_status check_options(oct_ctx *ctx, const oct_observer_options *o, int64_t channels)

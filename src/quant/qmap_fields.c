@@ -32,7 +32,7 @@ oct_status oct_qmap_check_keys(const oct_qmap_in *q, json_t *o, const char *cons
             best = d;
             nearest = words[i];
         }
-        if (best) return OCT_QMAP_BAD(q, "unknown key '%.64s'; the nearest is '%s'", key, nearest);
+        if (best) return OCT_QMAP_BAD(q, "unknown key '%.64s'; did you mean '%s'?", key, nearest);
     }
     return OCT_OK;
 }
@@ -88,7 +88,7 @@ oct_status oct_qmap_get_word(const oct_qmap_in *q, json_t *o, const char *key,
         nearest = words[i];
         *out = i;
     }
-    if (best) return OCT_QMAP_BAD(q, "'%s' is '%.64s'; the nearest is '%s'", key, s, nearest);
+    if (best) return OCT_QMAP_BAD(q, "'%s' is '%.64s'; did you mean '%s'?", key, s, nearest);
     return OCT_OK;
 }
 

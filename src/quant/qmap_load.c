@@ -35,7 +35,7 @@ static oct_status find(const oct_qmap_in *q, const oct_map *map, const char *wha
     *out = oct_map_get(map, name);
     if (*out) return OCT_OK;
     nearest = oct_map_nearest(map, name);
-    if (nearest) return OCT_QMAP_BAD(q, "no %s '%.200s'; the nearest is '%s'", what, name, nearest);
+    if (nearest) return OCT_QMAP_BAD(q, "no %s '%.200s'; did you mean '%s'?", what, name, nearest);
     return OCT_QMAP_BAD(q, "no %s '%.200s' in the graph", what, name);
 }
 

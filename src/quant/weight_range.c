@@ -177,7 +177,7 @@ static oct_status find_kind(oct_ctx *ctx, const char *name, size_t *out)
     }
     *out = nearest;
     if (best_distance == 0) return OCT_OK;
-    return oct_fail(ctx, OCT_ERR_ARG, "no weight range '%s'; the nearest is '%s'", name,
+    return oct_fail(ctx, OCT_ERR_ARG, "no weight range '%s'; did you mean '%s'?", name,
                     kinds[nearest].name);
 }
 

@@ -77,6 +77,14 @@ OCT_API void oct_ctx_set_progress(oct_ctx *ctx, oct_progress_fn progress, void *
  */
 OCT_API void oct_ctx_set_memory_limit(oct_ctx *ctx, size_t mem_bytes);
 
+/**
+ * The most operations one node of a network may take on plain kernels, all rounds of the bodies
+ * inside it together: a Loop that does not end, or an Einsum over too many indices, fails with
+ * OCT_ERR_UNSUPPORTED. An operation is an element read, made or multiplied; each node and each
+ * round of a body counts as some thousand. 0 (the default) means 2^38, minutes of work.
+ */
+OCT_API void oct_ctx_set_work_limit(oct_ctx *ctx, int64_t n_operations);
+
 /** Threads to use; 0 (the default) means the physical cores this process may use. */
 OCT_API void oct_ctx_set_threads(oct_ctx *ctx, int32_t n_threads);
 

@@ -13,6 +13,9 @@
 
 #define OCT_ALIGN 64
 
+/* Minutes of plain kernels. A decoder of 600 million weights in a Loop of 448 rounds fits. */
+#define WORK_LIMIT ((int64_t)1 << 38)
+
 static void *default_alloc(void *user, size_t size)
 {
     (void)user;
@@ -37,6 +40,7 @@ oct_ctx *oct_ctx_new(const oct_allocator *allocator)
     memset(ctx, 0, sizeof(*ctx));
     ctx->allocator = a;
     ctx->mem_limit = oct_machine_memory();
+    ctx->work_limit = WORK_LIMIT;
     return ctx;
 }
 
@@ -48,6 +52,7 @@ oct_ctx *oct_ctx_new_like(const oct_ctx *ctx)
     copy->mem_limit = ctx->mem_limit;
     copy->write_check = ctx->write_check;
     copy->write_check_user = ctx->write_check_user;
+    copy->work_limit = ctx->work_limit;
     return copy;
 }
 
@@ -77,6 +82,16 @@ void oct_ctx_set_write_check(oct_ctx *ctx, oct_write_fn check, void *user)
 void oct_ctx_set_memory_limit(oct_ctx *ctx, size_t mem_bytes)
 {
     ctx->mem_limit = mem_bytes ? mem_bytes : oct_machine_memory();
+}
+
+void oct_ctx_set_work_limit(oct_ctx *ctx, int64_t n_operations)
+{
+    ctx->work_limit = n_operations > 0 ? n_operations : WORK_LIMIT;
+}
+
+int64_t oct_ctx_work_limit(const oct_ctx *ctx)
+{
+    return ctx->work_limit;
 }
 
 void oct_ctx_set_threads(oct_ctx *ctx, int32_t n_threads)

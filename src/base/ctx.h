@@ -19,6 +19,7 @@ struct oct_ctx {
     void *write_check_user;
     atomic_size_t mem_used; /* bytes held through oct_alloc */
     size_t mem_limit;
+    int64_t work_limit;
     int32_t n_threads;  /* 0: not set, see oct_ctx_threads() */
     atomic_int n_cores; /* 0: not asked yet */
     char error[1024];

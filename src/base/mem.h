@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 
-/* A context for another thread: same allocator and limit, no callbacks. NULL: no memory. */
+/* A context for another thread: same allocator and limits, no callbacks. NULL: no memory. */
 oct_ctx *oct_ctx_new_like(const oct_ctx *ctx);
 
 /*

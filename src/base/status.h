@@ -52,6 +52,9 @@ oct_status oct_fail_at(oct_ctx *ctx, oct_status status, const char *where);
 
 void oct_log(oct_ctx *ctx, oct_log_level level, const char *fmt, ...) OCT_PRINTF(3, 4);
 
+/* What oct_ctx_set_work_limit() set, or the default. */
+int64_t oct_ctx_work_limit(const oct_ctx *ctx);
+
 /* Reports progress; OCT_ERR_CANCELLED if the caller wants to stop. */
 oct_status oct_progress(oct_ctx *ctx, const char *what, int64_t done, int64_t total);
 

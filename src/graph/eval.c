@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluation with plain kernels: of one node (constant folding) and of whole graphs (bodies). */
+/*
+ * Evaluation with plain kernels: of one node (constant folding) and of whole graphs (bodies).
+ * Work is counted as it is done: how often a body runs is not known before.
+ */
 #include <string.h>
 
 #include "graph/op.h"
@@ -8,9 +11,57 @@ oct_tensor *oct_env_get(const oct_env *env, const oct_value *v)
 {
     if (v->data) return v->data;
     for (; env; env = env->outer)
-        if (env->by_id[v->id]) return env->by_id[v->id];
+        if (env->by_id && env->by_id[v->id]) return env->by_id[v->id];
     return NULL;
 }
+
+/* --- work --- */
+
+#define NODE_WORK 4096 /* what evaluating the smallest node costs, in elements */
+
+static oct_status too_much(const oct_node *n, int64_t limit)
+{
+    return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                         "takes more than %lld operations, the limit for one node (see "
+                         "oct_ctx_set_work_limit)",
+                         (long long)limit);
+}
+
+static oct_status spend(oct_meter *m, int64_t n_operations)
+{
+    if (n_operations > m->left) return too_much(m->node, m->limit);
+    m->left -= n_operations;
+    return OCT_OK;
+}
+
+oct_status oct_args_spend(const oct_args *a, int64_t n_operations)
+{
+    const int64_t limit = oct_ctx_work_limit(a->ctx);
+
+    if (a->env && a->env->meter) return spend(a->env->meter, n_operations);
+    return n_operations > limit ? too_much(a->node, limit) : OCT_OK;
+}
+
+/* Adds lengths, which may be unknown or too many to count. */
+static void add_work(int64_t *sum, int64_t len)
+{
+    if (len > 0 && !oct_add_i64(*sum, len, sum)) *sum = INT64_MAX;
+}
+
+static oct_status spend_on_node(const oct_node *n, oct_tensor *const *in, const oct_type *out,
+                                oct_meter *m)
+{
+    const unsigned few = OCT_OP_PICKS | OCT_OP_VIEW | OCT_OP_IS_COPY | OCT_OP_TYPE_ONLY;
+    int64_t work = NODE_WORK;
+
+    for (int32_t i = 0; i < n->n_in && !(n->op->flags & few); i++)
+        if (in[i]) add_work(&work, oct_tensor_length(in[i]));
+    for (int32_t i = 0; i < n->n_out && !(n->op->flags & OCT_OP_VIEW); i++)
+        if (n->out[i]) add_work(&work, oct_type_len(&out[i]));
+    return spend(m, work);
+}
+
+/* --- nodes --- */
 
 oct_status oct_args_alloc(const oct_args *a, int i, const oct_type *type)
 {
@@ -91,16 +142,20 @@ static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor
                             const oct_env *env, oct_arena *scratch)
 {
     oct_ctx *ctx = oct_arena_ctx(scratch);
+    oct_meter own = {.left = oct_ctx_work_limit(ctx), .limit = oct_ctx_work_limit(ctx)};
+    const oct_env here = {.outer = env, .meter = env && env->meter ? env->meter : &own};
     oct_type *types;
     bool done = false;
     oct_status st;
 
+    if (!here.meter->node) here.meter->node = n;
     OCT_TRY(check_operands(n, in));
     memset(out, 0, (size_t)n->n_out * sizeof(*out));
     if (!is_wanted(n)) return OCT_OK;
     if (!(types = oct_arena_array(scratch, (size_t)OCT_MAX(n->n_out, 1), sizeof(*types))))
         return OCT_ERR_MEMORY;
     OCT_TRY(output_types(n, in, scratch, types));
+    OCT_TRY(spend_on_node(n, in, types, here.meter));
     st = make_outputs(n, in, types, ctx, out, &done);
     if (!st && !done)
         st = n->op->ref(&(oct_args){.ctx = ctx,
@@ -109,7 +164,7 @@ static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor
                                     .out = out,
                                     .scratch = scratch,
                                     .n_threads = oct_ctx_threads(ctx),
-                                    .env = env});
+                                    .env = &here});
     for (int32_t i = 0; i < n->n_out && st; i++) {
         oct_tensor_unref(out[i]);
         out[i] = NULL;
@@ -214,9 +269,10 @@ oct_status oct_graph_eval(const oct_graph *g, oct_tensor *const *ins, oct_tensor
                           const oct_env *outer)
 {
     const size_t n_ids = (size_t)OCT_MAX(g->root->n_value_ids, 1);
-    evaluation e = {.g = g, .env = {.outer = outer}};
+    evaluation e = {.g = g, .env = {.outer = outer, .meter = outer ? outer->meter : NULL}};
     oct_status st = OCT_ERR_MEMORY;
 
+    if (e.env.meter) OCT_TRY(spend(e.env.meter, NODE_WORK + (int64_t)n_ids));
     if (!(e.env.by_id = oct_calloc(g->ctx, n_ids, sizeof(oct_tensor *)))) goto done;
     if (!(e.last = oct_calloc(g->ctx, n_ids, sizeof(int32_t)))) goto done;
     if (!(e.scratch = oct_arena_new(g->ctx))) goto done;

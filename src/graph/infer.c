@@ -5,7 +5,8 @@
 #include "graph/op.h"
 
 /* Tensors longer than this are never evaluated for their use as shapes. */
-#define MAX_KNOWN_LEN 1024
+#define MAX_KNOWN_LEN  1024
+#define MAX_KNOWN_WORK (1 << 20) /* an Einsum may take more than its operands let suspect */
 
 /* What inference found out about values, by id: small tensors computed from shapes. */
 typedef struct known {
@@ -100,6 +101,8 @@ static bool can_evaluate(const known *k, const oct_node *n, oct_tensor **in)
 /* Evaluates shape arithmetic; what cannot be evaluated is simply not known. */
 static oct_status learn(known *k, oct_node *n)
 {
+    oct_meter meter = {.left = MAX_KNOWN_WORK, .limit = MAX_KNOWN_WORK};
+    const oct_env env = {.meter = &meter};
     oct_tensor *dummy = NULL, *out = NULL;
     oct_tensor **in = oct_calloc(k->ctx, (size_t)OCT_MAX(n->n_in, 1), sizeof(*in));
     oct_status st = OCT_OK;
@@ -110,7 +113,7 @@ static oct_status learn(known *k, oct_node *n)
         if ((st = oct_tensor_borrow(k->ctx, &n->in[0]->type, NULL, &dummy))) goto done;
         in[0] = dummy;
     }
-    if (oct_node_eval(n, in, &out, NULL) == OCT_OK) {
+    if (oct_node_eval(n, in, &out, &env) == OCT_OK) {
         oct_tensor_unref(k->by_id[n->out[0]->id]);
         k->by_id[n->out[0]->id] = out;
     }

@@ -35,6 +35,7 @@ enum {
     OCT_OP_VIEW = 1u << 6,       /* output is input 0's bytes under another shape: Reshape */
     OCT_OP_HAS_BODY = 1u << 7,   /* has subgraph attributes: If, Loop, Scan */
     OCT_OP_TYPE_ONLY = 1u << 8,  /* reads its operand's type, not its data: Shape, Size */
+    OCT_OP_PICKS = 1u << 9,      /* reads no more elements than it makes: Gather, Slice */
 };
 
 typedef struct oct_attr_def {
@@ -118,6 +119,10 @@ static inline bool oct_node_is(const oct_node *n, const oct_op *op)
 /* Allocates output i with this shape (OCT_OP_DATA_SHAPE operators). */
 oct_status oct_args_alloc(const oct_args *a, int i, const oct_type *type);
 
+/* Counts work that grows faster than operands and results; fails if it is too much. Evaluation
+ * itself counts elements read and made. */
+oct_status oct_args_spend(const oct_args *a, int64_t n_operations);
+
 /* Scratch memory for this call, zeroed; NULL with the error set. */
 static inline void *oct_args_scratch(const oct_args *a, size_t n, size_t size)
 {
@@ -135,11 +140,18 @@ oct_status oct_graph_infer(oct_graph *g);
 
 /* --- evaluation with plain kernels (graph/eval.c) --- */
 
+/* What a node, with all bodies inside it, may still do. */
+typedef struct oct_meter {
+    const oct_node *node; /* NULL: whichever is evaluated first */
+    int64_t left, limit;  /* operations */
+} oct_meter;
+
 /* Captured values while evaluating subgraphs: value -> tensor. */
 typedef struct oct_env oct_env;
 struct oct_env {
     const oct_env *outer;
-    oct_tensor **by_id; /* indexed by value id of the root graph; NULL: not known here */
+    oct_tensor **by_id; /* indexed by value id of the root graph; NULL: not known here. Or NULL */
+    oct_meter *meter;   /* NULL: every node may do what the context allows */
 };
 
 /* The tensor of a value: constant, or found in env or the ones around it; NULL. */

@@ -223,6 +223,16 @@ static void add_loop(const equation *e, const oct_type *const *in, int label, ei
     }
 }
 
+/* Each operand's element in each product. */
+static int64_t count_products(const einsum_job *j)
+{
+    int64_t n = j->n_in;
+
+    for (int i = 0; i < j->n_loops; i++)
+        if (!oct_mul_i64(n, j->dim[i], &n)) return INT64_MAX;
+    return n;
+}
+
 static oct_status ref(const oct_args *a)
 {
     static const oct_range_fn fns[] = {einsum_range_f32, einsum_range_f64, einsum_range_u64};
@@ -248,6 +258,7 @@ static oct_status ref(const oct_args *a)
     j.n_out = e.n_out;
     for (int l = 0; l < N_LABELS; l++)
         if (e.n_uses[l] && !is_out[l]) add_loop(&e, q.in, l, &j);
+    OCT_TRY(oct_args_spend(a, count_products(&j)));
     if (empty) /* sums over nothing */
         memset(a->out[0]->data, 0, a->out[0]->size);
     else

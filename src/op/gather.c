@@ -221,6 +221,7 @@ const oct_op oct_op_gather = {
     .shape = gather_shape,
     .ref = gather_ref,
     .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .flags = OCT_OP_PICKS,
 };
 
 const oct_op oct_op_gather_elements = {
@@ -232,6 +233,7 @@ const oct_op oct_op_gather_elements = {
     .shape = elements_shape,
     .ref = elements_ref,
     .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .flags = OCT_OP_PICKS,
 };
 
 const oct_op oct_op_gather_nd = {
@@ -243,4 +245,5 @@ const oct_op oct_op_gather_nd = {
     .shape = nd_shape,
     .ref = nd_ref,
     .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .flags = OCT_OP_PICKS,
 };

@@ -135,4 +135,5 @@ const oct_op oct_op_slice = {
     .shape = shape,
     .ref = ref,
     .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .flags = OCT_OP_PICKS,
 };

@@ -164,6 +164,8 @@ oct_status oct_fold_node(oct_node *n, oct_fold_budget *budget, bool *done)
 {
     oct_ctx *ctx = n->graph->ctx;
     const int32_t n_out = n->n_out;
+    oct_meter meter = {.left = budget->work, .limit = budget->work};
+    const oct_env env = {.meter = &meter};
     oct_tensor **slots, **out;
     oct_status st;
     bool all = true;
@@ -177,7 +179,7 @@ oct_status oct_fold_node(oct_node *n, oct_fold_budget *budget, bool *done)
     out = slots + n->n_in;
     for (int32_t i = 0; i < n->n_in; i++)
         slots[i] = n->in[i] ? n->in[i]->data : NULL;
-    st = oct_node_eval(n, slots, out, NULL);
+    st = oct_node_eval(n, slots, out, &env);
     if (st && st != OCT_ERR_MEMORY) st = OCT_OK; /* left for the run to complain about */
     for (int32_t i = 0; i < n_out; i++)
         all = all && (out[i] || !n->out[i]);

@@ -126,6 +126,109 @@ static void endless_loop_can_be_cancelled(void **state)
     oct_ctx_set_progress(f->ctx, NULL, NULL);
 }
 
+/* A body that carries one number and passes the condition on; `inner` runs in each round. */
+static oct_node *endless(fixture *f, oct_node **inner)
+{
+    oct_graph *g = body_of(f);
+    oct_value *x, *y;
+    oct_builder b = {.g = g};
+    oct_node *n = NODE(f, &oct_op_loop, 1, NULL, NULL, INTS(f, 10));
+
+    body_input(g, OCT_DTYPE_I64, SCALAR);
+    assert_ok(f->ctx, oct_graph_add_output(g, body_input(g, OCT_DTYPE_BOOL, SCALAR)));
+    x = y = body_input(g, OCT_DTYPE_I64, DIMS(1));
+    if (inner) {
+        oct_value *const in[] = {constant(f, OCT_DTYPE_I64, SCALAR, (double[]){1000}), NULL, x};
+        oct_node *old = *inner;
+        oct_graph *body = old->attr[0].g;
+
+        *inner = oct_emit_node(&b, &oct_op_loop, in, 3, 1);
+        assert_non_null(*inner);
+        old->attr[0].g = NULL; /* the body goes over to the new node */
+        old->attr[0].kind = OCT_ATTR_NONE;
+        set_body(*inner, "body", body);
+        y = (*inner)->out[0];
+    }
+    assert_ok(f->ctx, oct_graph_add_output(g, y));
+    set_body(n, "body", g);
+    return n;
+}
+
+/* The number of trips has a limit of its own, far below that of the work. */
+static void loops_that_do_not_end_are_ended(void **state)
+{
+    fixture *f = *state;
+
+    assert_refuses(endless(f, NULL), OCT_ERR_UNSUPPORTED, "does not end after 1048576 trips");
+}
+
+/* A thousand trips of a thousand trips of ...: each loop is within its own limit. */
+static void nested_loops_have_one_limit(void **state)
+{
+    fixture *f = *state;
+    oct_node *n = endless(f, NULL);
+    char text[160];
+
+    for (int depth = 0; depth < 6; depth++) {
+        oct_node *inner = n;
+
+        n = endless(f, &inner);
+    }
+    oct_ctx_set_work_limit(f->ctx, 100000000);
+    snprintf(text, sizeof(text), "node '%s' (Loop): takes more than 100000000 operations", n->name);
+    assert_refuses(n, OCT_ERR_UNSUPPORTED, text);
+    oct_ctx_set_work_limit(f->ctx, 0);
+}
+
+/* What it costs is what is touched: reading a row of a large table is cheap, adding it up is not.
+ */
+static void work_is_counted_by_elements(void **state)
+{
+    fixture *f = *state;
+    oct_value *table = constant(f, OCT_DTYPE_F32, DIMS(1000, 100), NULL);
+    oct_node *pick = NODE(f, &oct_op_gather, 1, table, INTS(f, 5));
+    oct_node *sum = NODE(f, &oct_op_reduce_sum, 1, table);
+    oct_tensor *out[1] = {NULL};
+
+    oct_ctx_set_work_limit(f->ctx, 50000);
+    assert_ok(f->ctx, evaluate(pick, out));
+    oct_tensor_unref(out[0]);
+    assert_refuses(sum, OCT_ERR_UNSUPPORTED, "more than 50000 operations");
+    oct_ctx_set_work_limit(f->ctx, 200000);
+    assert_ok(f->ctx, evaluate(sum, out));
+    oct_tensor_unref(out[0]);
+}
+
+/* Three operands of 100 x 100 are small; all products of their elements are not. */
+static void einsum_of_many_indices_is_refused(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = constant(f, OCT_DTYPE_F32, DIMS(100, 100), NULL);
+    oct_node *n = NODE(f, &oct_op_einsum, 1, x, x, x);
+
+    assert_ok(f->ctx, oct_node_set_str(n, "equation", "ij,kl,mn->"));
+    assert_refuses(n, OCT_ERR_UNSUPPORTED, "operations, the limit for one node");
+    assert_ok(f->ctx,
+              oct_node_set_str(n, "equation", "ij,jk,kl->il")); /* 3e8: minutes of nothing */
+    oct_ctx_set_work_limit(f->ctx, 299999999);
+    assert_refuses(n, OCT_ERR_UNSUPPORTED, "operations, the limit for one node");
+}
+
+/* Inference and folding look at small constants, and stop where that is work. */
+static void inference_and_folding_stop_in_time(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = constant(f, OCT_DTYPE_F32, DIMS(32, 32), NULL);
+    oct_node *n = NODE(f, &oct_op_einsum, 1, x, x, x);
+
+    assert_ok(f->ctx, oct_node_set_str(n, "equation", "ij,kl,mn->"));
+    assert_ok(f->ctx, oct_graph_add_output(f->g, n->out[0]));
+    assert_ok(f->ctx, oct_graph_infer(f->g));
+    assert_dims(&n->out[0]->type, 0, SCALAR);
+    assert_ok(f->ctx, oct_graph_simplify(f->g, NULL));
+    assert_int_equal(f->g->n_nodes, 1);
+}
+
 static void loop_checks_its_body(void **state)
 {
     fixture *f = *state;
@@ -170,6 +273,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(loop_carries_and_stacks, setup, teardown),
         cmocka_unit_test_setup_teardown(loop_that_never_runs_gives_its_start, setup, teardown),
         cmocka_unit_test_setup_teardown(endless_loop_can_be_cancelled, setup, teardown),
+        cmocka_unit_test_setup_teardown(loops_that_do_not_end_are_ended, setup, teardown),
+        cmocka_unit_test_setup_teardown(nested_loops_have_one_limit, setup, teardown),
+        cmocka_unit_test_setup_teardown(work_is_counted_by_elements, setup, teardown),
+        cmocka_unit_test_setup_teardown(einsum_of_many_indices_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(inference_and_folding_stop_in_time, setup, teardown),
         cmocka_unit_test_setup_teardown(loop_checks_its_body, setup, teardown),
         cmocka_unit_test_setup_teardown(scan_goes_backwards_along_any_axis, setup, teardown),
     };

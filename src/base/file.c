@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/ctx.h"
@@ -355,6 +356,20 @@ oct_status oct_writer_printf(oct_writer *w, const char *fmt, ...)
 uint64_t oct_writer_offset(const oct_writer *w)
 {
     return w->offset;
+}
+
+oct_status oct_writer_expect(oct_writer *w, uint64_t size)
+{
+    struct statvfs disk;
+    uint64_t left;
+
+    if (!w->temp || fstatvfs(w->fd, &disk) || disk.f_blocks == 0) return OCT_OK; /* not known */
+    if (!__builtin_mul_overflow((uint64_t)disk.f_bavail, (uint64_t)disk.f_frsize, &left) &&
+        size > left)
+        return oct_fail(w->ctx, OCT_ERR_IO,
+                        "%s: needs %llu bytes, but only %llu are free on its disk", w->path,
+                        (unsigned long long)size, (unsigned long long)left);
+    return OCT_OK;
 }
 
 /* The new name is on the disk only when its directory is. */

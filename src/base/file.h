@@ -15,13 +15,17 @@ const char *oct_file_path(const oct_file *f);
 oct_file *oct_file_ref(oct_file *f);
 void oct_file_unref(oct_file *f); /* accepts NULL */
 
-/* Writes a file under a temporary name beside `path`; nothing is seen at `path` before commit. */
+/* Writes a temporary file beside `path`; nothing is seen at `path` before commit. */
 typedef struct oct_writer oct_writer;
 
 oct_status oct_writer_open(oct_ctx *ctx, const char *path, oct_writer **out);
 oct_status oct_writer_put(oct_writer *w, const void *p, size_t size);
 oct_status oct_writer_printf(oct_writer *w, const char *fmt, ...) OCT_PRINTF(2, 3);
 uint64_t oct_writer_offset(const oct_writer *w);
+
+/* So many bytes are about to be written: fails now if the disk cannot hold them. */
+oct_status oct_writer_expect(oct_writer *w, uint64_t size);
+
 oct_status oct_writer_commit(oct_writer *w); /* syncs, renames, closes; frees w in any case */
 oct_status oct_writer_commit_unsynced(oct_writer *w); /* the same for what can be made again */
 void oct_writer_abort(oct_writer *w);                 /* removes the temporary file; accepts NULL */

@@ -214,14 +214,17 @@ static oct_status put_writer(void *user, const void *p, size_t size)
 }
 
 /* Each file whole or not at all; the data first, since the model means nothing without them. */
-static oct_status write_files(oct_encoder *e, const char *path, const char *data_path)
+static oct_status write_files(oct_encoder *e, const char *path, const char *data_path,
+                              size_t model_bytes)
 {
     oct_writer *model = NULL, *data = NULL;
     oct_status st;
 
     if (e->location && (st = oct_writer_open(e->ctx, data_path, &data))) goto done;
+    if (e->location && (st = oct_writer_expect(data, e->external_size))) goto done;
     if (e->location && (st = write_external(e, data))) goto done;
     if ((st = oct_writer_open(e->ctx, path, &model))) goto done;
+    if (!e->location && (st = oct_writer_expect(model, model_bytes))) goto done;
     e->put = put_writer;
     e->user = model;
     if ((st = encode_model(e))) goto done;
@@ -260,7 +263,7 @@ oct_status oct_onnx_save(oct_graph *g, const char *path, const oct_onnx_options 
         e.location = data_path.s + (slash ? slash + 1 - path : 0);
         place_external(&e);
     }
-    st = write_files(&e, path, data_path.s);
+    st = write_files(&e, path, data_path.s, size);
 done:
     fini_encoder(&e);
     oct_str_fini(&data_path);

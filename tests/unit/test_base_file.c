@@ -3,14 +3,41 @@
 #include "tests/alloc.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
+
+/* What was asked of the system, in order: F a file synced, D a directory, R something renamed. */
+static char calls[64];
+static bool fsync_fails;
+
+/* In place of the C library's. */
+int fsync(int fd)
+{
+    struct stat info;
+
+    assert_int_equal(fstat(fd, &info), 0);
+    if (strlen(calls) < sizeof(calls) - 1) strcat(calls, S_ISDIR(info.st_mode) ? "D" : "F");
+    if (fsync_fails) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    if (strlen(calls) < sizeof(calls) - 1) strcat(calls, "R");
+    return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
 
 typedef struct files {
     oct_ctx *ctx;
@@ -270,6 +297,52 @@ static void a_killed_process_leaves_nothing(void **state)
     assert_int_equal(n_entries(f->folder), 0);
 }
 
+/* A name on the disk for bytes that are not there yet would be a broken file after a power cut. */
+static void files_are_synced_before_they_are_renamed(void **state)
+{
+    files *f = *state;
+    oct_writer *w = NULL;
+
+    calls[0] = '\0';
+    write_text(f, f->path, "old");
+    assert_string_equal(calls, "FRD");
+    calls[0] = '\0';
+    assert_ok(f->ctx, oct_writer_open(f->ctx, f->path, &w));
+    assert_ok(f->ctx, oct_writer_commit_unsynced(w));
+    assert_string_equal(calls, "R");
+    assert_content(f, f->path, "");
+
+    write_text(f, f->path, "old");
+    calls[0] = '\0';
+    fsync_fails = true;
+    assert_ok(f->ctx, oct_writer_open(f->ctx, f->path, &w));
+    assert_ok(f->ctx, oct_writer_put(w, "new", 3));
+    assert_fails(f->ctx, oct_writer_commit(w), OCT_ERR_IO, "cannot write");
+    fsync_fails = false;
+    assert_string_equal(calls, "F");
+    assert_int_equal(n_entries(f->folder), 1);
+    assert_content(f, f->path, "old");
+}
+
+static void what_the_disk_cannot_hold_is_refused(void **state)
+{
+    files *f = *state;
+    struct statvfs disk;
+    oct_writer *w = NULL;
+
+    assert_int_equal(statvfs(f->folder, &disk), 0);
+    if (disk.f_blocks == 0) return; /* this file system does not say */
+    assert_ok(f->ctx, oct_writer_open(f->ctx, f->path, &w));
+    assert_ok(f->ctx, oct_writer_expect(w, 0));
+    assert_fails(f->ctx, oct_writer_expect(w, (uint64_t)disk.f_blocks * disk.f_frsize * 2),
+                 OCT_ERR_IO, "are free on its disk");
+    oct_writer_abort(w);
+    assert_ok(f->ctx, oct_writer_open(f->ctx, "/dev/null", &w));
+    assert_ok(f->ctx, oct_writer_expect(w, UINT64_MAX)); /* no disk */
+    oct_writer_abort(w);
+    assert_int_equal(n_entries(f->folder), 0);
+}
+
 static oct_status use_files(oct_ctx *ctx)
 {
     const char *path = getenv("OCTET_TEST_FILE");
@@ -309,6 +382,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_program_is_asked_before_a_file_is_written, open_folder,
                                         close_folder),
         cmocka_unit_test_setup_teardown(a_killed_process_leaves_nothing, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(files_are_synced_before_they_are_renamed, open_folder,
+                                        close_folder),
+        cmocka_unit_test_setup_teardown(what_the_disk_cannot_hold_is_refused, open_folder,
+                                        close_folder),
         cmocka_unit_test_setup_teardown(files_survive_every_failure, open_folder, close_folder),
     };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing ONNX models: what is written is read again as it was, in a file that says the truth. */
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -353,6 +355,33 @@ static void external_data(void **state)
     drop_folder(&d);
 }
 
+/* Zeros that take no room in memory, more than the disk is large: not to be written onto it. */
+static void more_than_the_disk_holds_is_refused(void **state)
+{
+    fixture *f = *state;
+    struct statvfs disk;
+    oct_tensor *t = NULL;
+    oct_type type;
+    oct_value *y;
+    void *zeros;
+    folder d;
+
+    make_folder(&d);
+    assert_int_equal(statvfs(d.path, &disk), 0);
+    type = oct_type_make(OCT_DTYPE_I8, 1, &(int64_t){(int64_t)(disk.f_blocks * disk.f_frsize) + 1});
+    zeros = mmap(NULL, (size_t)type.dim[0], PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
+    if (disk.f_blocks && zeros != MAP_FAILED) { /* else the disk does not say how large it is */
+        assert_ok(f->ctx, oct_tensor_borrow(f->ctx, &type, zeros, &t));
+        y = emit(f, "Identity", oct_value_const(f->g, NULL, t), NULL);
+        assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+        assert_fails(f->ctx, oct_onnx_save(f->g, d.model, NULL), OCT_ERR_IO,
+                     "are free on its disk");
+    }
+    if (zeros != MAP_FAILED) assert_int_equal(munmap(zeros, (size_t)type.dim[0]), 0);
+    drop_folder(&d);
+}
+
 static void one_file(void **state)
 {
     fixture *f = *state;
@@ -405,6 +434,7 @@ int main(void)
         T(opsets_that_operators_and_types_ask_for),
         T(attributes_that_came_later),
         T(external_data),
+        T(more_than_the_disk_holds_is_refused),
         T(one_file),
         T(failures_to_write_are_told),
     };

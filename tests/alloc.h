@@ -3,11 +3,13 @@
 #ifndef OCT_TESTS_ALLOC_H
 #define OCT_TESTS_ALLOC_H
 
+#include <stdatomic.h>
+
 #include "tests/test.h"
 
 typedef struct failing {
-    int fail_at; /* the allocation that fails, from 1; 0: none */
-    int n_asked, n_live;
+    int fail_at;                /* the allocation that fails, from 1; 0: none */
+    atomic_int n_asked, n_live; /* workers allocate too */
 } failing;
 
 static inline void *failing_alloc(void *user, size_t size)

@@ -91,7 +91,10 @@ OCT_API void oct_ctx_set_threads(oct_ctx *ctx, int32_t n_threads);
 /** The number of threads in use. */
 OCT_API int32_t oct_ctx_threads(const oct_ctx *ctx);
 
-/** Why the last call on this context failed; "" if none did. Borrowed until the next failure. */
+/**
+ * Why the last call on this context failed. Never empty: if none did, it says that no reason was
+ * recorded. Borrowed until the next failure.
+ */
 OCT_API const char *oct_ctx_error(const oct_ctx *ctx);
 
 /** The version as "MAJOR.MINOR.PATCH". */

@@ -110,7 +110,8 @@ int32_t oct_ctx_threads(const oct_ctx *ctx)
 
 const char *oct_ctx_error(const oct_ctx *ctx)
 {
-    return ctx->error;
+    /* It ends up behind a file's name: a line that breaks off there helps nobody. */
+    return ctx->error[0] ? ctx->error : "no reason was recorded";
 }
 
 #define OCT_TEXT_(x) #x

@@ -67,7 +67,8 @@ oct_status oct_stack_push(const oct_args *a, oct_stack *s, const oct_tensor *t)
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "a result changes from %s to %s",
                              oct_type_text(&s->item, was), oct_type_text(&t->type, is));
     }
-    if (!oct_add_size(s->size, t->size, &need)) return OCT_ERR_MEMORY;
+    if (!oct_add_size(s->size, t->size, &need))
+        return oct_node_fail(a->node, OCT_ERR_MEMORY, "out of memory: %zu bytes and more", s->size);
     OCT_TRY(oct_grow(a->ctx, &s->data, &s->cap, OCT_MAX(need, 1), 1));
     if (t->size) memcpy(s->data + s->size, t->data, t->size);
     s->size = need;

@@ -6,6 +6,8 @@
 
 #include <octet/recipe.h>
 
+#include "base/ctx.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(oct_ctx *ctx, oct_recipe *r)
@@ -30,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!oct_recipe_new(ctx, &r)) {
         if (oct_recipe_load_memory(r, "fuzz", data, size) == OCT_OK)
             check(ctx, r);
-        else if (!*oct_ctx_error(ctx))
+        else if (!ctx->error[0])
             abort(); /* a failure has a reason */
     }
     oct_recipe_free(r);

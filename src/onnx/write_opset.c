@@ -88,6 +88,17 @@ static oct_status add_domain(oct_encoder *e, const char *domain, int64_t version
     return OCT_OK;
 }
 
+/* Codes of 16 bits came to QuantizeLinear and DequantizeLinear later than those of 8. */
+static bool has_wide_codes(const oct_node *n)
+{
+    const bool to_codes = strcmp(n->op->name, "QuantizeLinear") == 0;
+    const oct_value *codes = to_codes                                       ? oct_node_out(n, 0)
+                             : strcmp(n->op->name, "DequantizeLinear") == 0 ? oct_node_in(n, 0)
+                                                                            : NULL;
+
+    return codes && (codes->type.dtype == OCT_DTYPE_U16 || codes->type.dtype == OCT_DTYPE_I16);
+}
+
 /* What a node of the standard domain needs. */
 static void ask_node(demand *d, const oct_node *n)
 {
@@ -96,6 +107,7 @@ static void ask_node(demand *d, const oct_node *n)
     ask(d, oct_op_is_opaque(op) ? oct_upgrade_since(op->name) : op->since, op->name);
     if (strcmp(op->name, "Pad") == 0 && n->n_in > 3) ask(d, 18, "Pad with axes");
     if (strcmp(op->name, "Attention") == 0 && n->n_in > 6) ask(d, 24, "Attention with lengths");
+    if (has_wide_codes(n)) ask(d, 21, "codes of 16 bits");
     for (size_t i = 0; i < OCT_COUNT(later); i++) {
         const oct_attr *a;
 

@@ -278,6 +278,27 @@ static void opsets_that_operators_and_types_ask_for(void **state)
     oct_str_fini(&bytes);
 }
 
+/* Opset 13 has QuantizeLinear, but not to 16 bits. */
+static void codes_of_16_bits_ask_for_their_opset(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 2, d23);
+    oct_value *in[] = {x, oct_scalar(&f->b, 0.5f), NULL};
+    oct_tensor *zero = tensor_of(f->ctx, OCT_DTYPE_I16, 0, NULL, (const double[]){3});
+    oct_str bytes;
+    oct_graph *back;
+    oct_node *q;
+
+    in[2] = oct_value_const(f->g, "zero", zero);
+    q = oct_emit_node(&f->b, oct_op_find("", "QuantizeLinear"), in, 3, 1);
+    assert_ok(f->ctx, oct_node_infer(q));
+    assert_ok(f->ctx, oct_graph_add_output(f->g, q->out[0]));
+    back = again(f, f->g, NULL, &bytes);
+    assert_int_equal(oct_graph_opset(back), 21);
+    oct_graph_free(back);
+    oct_str_fini(&bytes);
+}
+
 static void attributes_that_came_later(void **state)
 {
     fixture *f = *state;
@@ -432,6 +453,7 @@ int main(void)
         T(empty_and_scalar_constants),
         T(unused_constants_are_not_written),
         T(opsets_that_operators_and_types_ask_for),
+        T(codes_of_16_bits_ask_for_their_opset),
         T(attributes_that_came_later),
         T(external_data),
         T(more_than_the_disk_holds_is_refused),

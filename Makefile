@@ -52,6 +52,8 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_random.py $(BUILD)/tests/random_graphs \
+		--count $(if $(QUICK),100,2500) || status=1; \
 	exit $$status
 
 bench-peers: all $(PEERS)/ready

@@ -5,13 +5,14 @@ usage: check_random.py RANDOM_GRAPHS [--count N] [--first SEED] [--kinds float,o
 
 RANDOM_GRAPHS (tests/random) writes networks, inputs and octet's answers; ONNX Runtime answers the
 same question as the file stands, without its own optimisations. Where the two differ, the reference
-evaluator of the package onnx is the judge: a network on which it sides with octet is counted as
-'ONNX Runtime differs' and is listed in docs/differences.md by operator. Ends with
+evaluator of the package onnx is the judge: a network on which it sides with octet passes if it holds an
+operator of KNOWN, whose difference docs/differences.md describes, and fails otherwise. Ends with
 `N passed, N failed, N skipped`, a network each; those that ONNX Runtime refuses are skipped.
 """
 
 import argparse
 import collections
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ import onnx.reference
 import onnxruntime as ort
 
 BATCH = 250
+
+# Where ONNX Runtime does not do what the text says.
+KNOWN = {"Resize"}
 
 
 def run_ort(path, inputs):
@@ -47,6 +51,8 @@ def differs(kind, got, want):
     is_code = want.dtype.kind != "f"
     exact = kind in ("float", "open")
     got, want = got.astype(np.float64), want.astype(np.float64)
+    # MaxPool of padding alone: the text says nothing; octet answers -inf, ONNX Runtime the least float.
+    want[want == np.finfo(np.float32).min] = -np.inf
     finite = want[np.isfinite(want)]
     top = max(1e-3 if exact else 0.2, np.max(np.abs(finite), initial=0))
     each, most = (2e-4, 2e-4) if exact else (8, 1) if is_code else (0.12, 0.03)
@@ -86,7 +92,7 @@ def check(kind, path, counts):
         theirs = run_ort(path, inputs)
     except Exception as e:  # noqa: BLE001 - whatever ONNX Runtime raises means that it refuses
         counts["refused by ONNX Runtime"] += 1
-        counts[f"  {str(e).splitlines()[0][:100]}"] += 1
+        counts["  " + re.sub(r"(/\S+|Name:'[^']*'|\d+)", "..", str(e).splitlines()[0])[:120]] += 1
         return
     found = any_difference(kind, ours, theirs)
     if not found:
@@ -96,9 +102,11 @@ def check(kind, path, counts):
         judge = any_difference(kind, ours, run_reference(path, inputs))
     except Exception as e:  # noqa: BLE001
         judge = f"the reference evaluator fails: {e}"
-    if judge is None:
-        counts["ONNX Runtime differs"] += 1
-        print(f"{kind} {path.stem}: ONNX Runtime differs ({found}); onnx's reference sides with octet: "
+    if judge is None and KNOWN & set(operators(path).split()):
+        counts["ONNX Runtime differs as known"] += 1
+    elif judge is None:
+        counts["octet differs"] += 1
+        print(f"{kind} {path.stem}: not known: {found}; the reference sides with octet; "
               f"{operators(path)}")
     else:
         counts["octet differs"] += 1
@@ -136,7 +144,7 @@ def main():
                 print(f"{k.strip()}: {v}")
         total += counts
     failed = total["octet differs"] + total["wrong in octet itself"] + total["no answer"]
-    print(f"{total['equal'] + total['ONNX Runtime differs']} passed, {failed} failed, "
+    print(f"{total['equal'] + total['ONNX Runtime differs as known']} passed, {failed} failed, "
           f"{total['refused by ONNX Runtime']} skipped")
     sys.exit(1 if failed else 0)
 

@@ -94,8 +94,8 @@ static oct_status take_quantized(oct_pair *p, const oct_graph *g)
 
 /* --- the float network --- */
 
-static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_dataset *images,
-                             const oct_analyze_options *o)
+static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_graph *quantized,
+                             const oct_dataset *images, const oct_analyze_options *o)
 {
     oct_quantize_options feeding;
     oct_graph *simple = NULL;
@@ -106,7 +106,8 @@ static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_dataset 
     feeding.preprocess = o->preprocess;
     feeding.family = o->family;
     OCT_TRY(oct_quantize_normalise(g, &simple));
-    st = oct_feed_new(simple, images, &feeding, o->images, &p->exact, &p->feed);
+    st = oct_origin_replay(quantized, simple);
+    if (!st) st = oct_feed_new(simple, images, &feeding, o->images, &p->exact, &p->feed);
     oct_graph_free(simple);
     if (!st) p->images = oct_feed_size(p->feed);
     return st;
@@ -147,7 +148,7 @@ oct_status oct_pair_new(const oct_graph *exact, const oct_graph *quantized,
     p->ctx = exact->ctx;
     st = (p->arena = oct_arena_new(p->ctx)) ? OCT_OK : OCT_ERR_MEMORY;
     if (!st) st = check_order(exact, quantized);
-    if (!st) st = take_exact(p, exact, images, o);
+    if (!st) st = take_exact(p, exact, quantized, images, o);
     if (!st) st = take_quantized(p, quantized);
     if (!st) st = oct_pair_units(p);
     if (!st) st = oct_pair_outlets(p);

@@ -45,8 +45,19 @@ static oct_status keep_producer(oct_graph *g)
     return both ? oct_graph_set_metadata(g, "octet.original_producer", both) : OCT_ERR_MEMORY;
 }
 
-oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o)
+static oct_status write_count(oct_graph *g, const char *key, int32_t n)
 {
+    char text[16];
+
+    (void)snprintf(text, sizeof(text), "%d", (int)n);
+    return oct_graph_set_metadata(g, key, n > 0 ? text : NULL);
+}
+
+oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const oct_corrections *c)
+{
+    OCT_TRY(write_count(g, "octet.equalized", c->equalized));
+    OCT_TRY(write_count(g, "octet.smoothed", c->smoothed));
+    OCT_TRY(write_count(g, "octet.aligned", c->aligned));
     OCT_TRY(keep_producer(g));
     g->info.producer_name = "octet";
     g->info.producer_version = oct_version();
@@ -57,6 +68,17 @@ oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o)
 }
 
 /* --- reading --- */
+
+oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g)
+{
+    if (oct_graph_metadata(quantized, "octet.equalized")) OCT_TRY(oct_equalize(g, NULL));
+    if (oct_graph_metadata(quantized, "octet.smoothed") ||
+        oct_graph_metadata(quantized, "octet.aligned"))
+        oct_log(g->ctx, OCT_LOG_WARN,
+                "SmoothQuant or channel alignment moved weights between layers of this file; that "
+                "counts as error of these layers here, but not at the outputs");
+    return OCT_OK;
+}
 
 static bool computes_codes(const oct_node *n)
 {

@@ -231,7 +231,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     oct_feed_free(f);
     if (!st) st = rehome(q);
     if (!st) st = oct_lower(q->m, &lower, &q->qdq);
-    if (!st) st = oct_origin_write(q->qdq, &q->o);
+    if (!st) st = oct_origin_write(q->qdq, &q->o, &q->corrected);
     q->summary.tail = q->m ? q->m->tail_text : NULL;
     q->summary.best_for = q->target->best_for;
     q->summary.equalized = q->corrected.equalized;

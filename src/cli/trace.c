@@ -53,8 +53,8 @@ static cli_json *event_json(const cli_event *e, const oct_plan *plan, int64_t ze
     } else {
         oct_plan_step(plan, e->step, &info);
         cli_json_str(j, "cat", "cpu_op");
-        cli_json_str(j, "name", info.op);
-        cli_json_str(args, "node", info.name);
+        cli_json_str(j, "name", *info.name ? info.name : info.op);
+        cli_json_str(args, "operator", info.op);
         cli_json_str(args, "kernel", info.kernel);
         cli_json_int(args, "macs", info.macs);
         cli_json_int(args, "bytes", info.bytes);

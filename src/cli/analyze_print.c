@@ -148,6 +148,8 @@ static void layer_cells(cli_table *t, const oct_analyzed_layer *l, double most)
     cli_table_cell(t, "%s", l->op);
     if (l->reason)
         cli_table_cell(t, "float");
+    else if (l->weight_bits && !l->input_bits) /* only its weights are integers */
+        cli_table_cell(t, "float x %d", (int)l->weight_bits);
     else if (l->weight_bits)
         cli_table_cell(t, "%d x %d", (int)l->input_bits, (int)l->weight_bits);
     else
@@ -160,9 +162,10 @@ static void layer_cells(cli_table *t, const oct_analyzed_layer *l, double most)
 
 static void print_layers(const cli_analyze_view *v)
 {
-    static const cli_column columns[] = {
-        {"layer", CLI_SHRINK}, {"operator", CLI_LEFT}, {"bits", CLI_RIGHT},   {"alone", CLI_RIGHT},
-        {"", CLI_LEFT},        {"all", CLI_RIGHT},     {"weights", CLI_RIGHT}};
+    static const cli_column columns[] = {{"layer", CLI_SHRINK, 0},   {"operator", CLI_LEFT, 3},
+                                         {"bits", CLI_RIGHT, 1},     {"alone", CLI_RIGHT, 0},
+                                         {"log scale", CLI_LEFT, 4}, {"all", CLI_RIGHT, 0},
+                                         {"weights", CLI_RIGHT, 0}};
     int32_t n, shown = 0, n_integer = 0;
     cli_analyze_row *rows = cli_analyze_sort(v, &n);
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
@@ -177,8 +180,8 @@ static void print_layers(const cli_analyze_view *v)
         layer_cells(t, &rows[i].layer, most);
         shown++;
     }
-    (void)printf("%d layers, %d with integers; %d shown, by %s\n", (int)n, (int)n_integer,
-                 (int)shown, v->sort);
+    cli_say(stdout, "%d layers, %d with integers; %d shown, by %s", (int)n, (int)n_integer,
+            (int)shown, v->sort);
     if (shown) cli_table_print(t, stdout);
     (void)putchar('\n');
     cli_table_free(t);
@@ -220,9 +223,9 @@ static oct_analyzed_point *troubled_points(const oct_analysis *a, int32_t *n, in
 static void print_points(const cli_analyze_view *v)
 {
     static const cli_column columns[] = {
-        {"point", CLI_SHRINK},   {"type", CLI_LEFT},     {"seen", CLI_RIGHT},
-        {"held", CLI_RIGHT},     {"clipped", CLI_RIGHT}, {"codes used", CLI_RIGHT},
-        {"kurtosis", CLI_RIGHT}, {"spread", CLI_RIGHT},  {"noise", CLI_RIGHT}};
+        {"point", CLI_SHRINK, 0},   {"type", CLI_LEFT, 2},     {"seen", CLI_RIGHT, 1},
+        {"held", CLI_RIGHT, 1},     {"clipped", CLI_RIGHT, 0}, {"codes used", CLI_RIGHT, 1},
+        {"kurtosis", CLI_RIGHT, 4}, {"spread", CLI_RIGHT, 3},  {"noise", CLI_RIGHT, 0}};
     int32_t n, n_all;
     oct_analyzed_point *list = troubled_points(v->result, &n, &n_all);
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
@@ -241,12 +244,14 @@ static void print_points(const cli_analyze_view *v)
         cli_table_cell(t, p->spread > 0 ? "%.1f" : "-", p->spread);
         cli_table_cell(t, "%s", share_text(p->noise, text));
     }
-    if (n_all && !n)
-        (void)printf("%d points with integers, none of which is noisy, clips or wastes codes\n\n",
-                     (int)n_all);
+    if (n_all && !n) {
+        cli_say(stdout, "%d points with integers, none of which is noisy, clips or wastes codes",
+                (int)n_all);
+        (void)putchar('\n');
+    }
     if (n) {
-        (void)printf("%d of %d points are noisy, clip or waste codes; %d shown\n", (int)n,
-                     (int)n_all, (int)(n < v->top ? n : v->top));
+        cli_say(stdout, "%d of %d points are noisy, clip or waste codes; %d shown", (int)n,
+                (int)n_all, (int)(n < v->top ? n : v->top));
         cli_table_print(t, stdout);
         (void)putchar('\n');
     }
@@ -258,7 +263,7 @@ static void print_points(const cli_analyze_view *v)
 
 static void print_advice(const cli_analyze_view *v)
 {
-    enum { INDENT = 2, WIDTH = 96 };
+    enum { INDENT = 2 };
     oct_advice a = {.struct_size = sizeof(a)};
     int n = 0;
 
@@ -268,8 +273,8 @@ static void print_advice(const cli_analyze_view *v)
         cli_text_clean(text);
         cli_text_clean(option);
         if (n == 0) (void)puts("What would help, best first:");
-        cli_wrap(stdout, text, INDENT, WIDTH);
-        if (*option) (void)printf("     octet quantize .. %s\n", option);
+        cli_wrap(stdout, text, INDENT, cli_text_columns(stdout));
+        if (*option) cli_say(stdout, "     octet quantize .. %s", option);
         free(text);
         free(option);
     }
@@ -278,11 +283,11 @@ static void print_advice(const cli_analyze_view *v)
 
 void cli_analyze_print(const cli *c, const cli_analyze_view *v)
 {
-    if (c->opt.quiet) return;
     print_outputs(v);
     print_layers(v);
     print_points(v);
     print_advice(v);
+    if (c->opt.quiet) return;
     (void)printf("\n%lld pictures", (long long)oct_analysis_images(v->result));
     if (oct_analysis_layerwise_seconds(v->result) > 0)
         (void)printf("; one layer at a time took %.1f s",

@@ -24,7 +24,8 @@ static const cli_opt common_opts[] = {
      .def = "0", .given = offsetof(cli_common, seed_given)},
     {CLI_FLAG, "json", offsetof(cli_common, json), .help = "print the result as JSON"},
     {CLI_FLAG, "quiet", offsetof(cli_common, quiet),
-     .help = "print only results and errors: no progress, no notes"},
+     .help = "print only what was asked for, and errors: no progress, no notes; nothing where the "
+             "result is a file"},
     {CLI_FLAG, "force", offsetof(cli_common, force),
      .help = "replace existing files that octet did not make; never one that the command reads, "
              "nor a read-only one"},
@@ -66,9 +67,11 @@ void cli_note(const cli *c, const char *fmt, ...)
     va_list args;
 
     if (c->opt.quiet) return;
+    if (c->has_bar) (void)fputs("\r\033[K", stderr); /* it is drawn again below */
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    cli_text_clean(text);
-    (void)fprintf(stderr, "octet: %s\n", text);
+    if (strncmp(text, "warning", 7) == 0) (void)fputs(cli_color(stderr, CLI_YELLOW), stderr);
+    cli_say(stderr, "octet: %s", text);
+    if (strncmp(text, "warning", 7) == 0) (void)fputs(cli_color(stderr, CLI_PLAIN), stderr);
 }

@@ -93,13 +93,15 @@ typedef struct cli {
     const cli_command *cmd;
     char **words; /* what was typed behind "octet"; ends with NULL */
     cli_common opt;
-    cli_guard *guard;     /* of the files it reads and writes */
-    const char *model;    /* the file at work, for messages; NULL before one is loaded */
-    bool hint_help;       /* the words were wrong, not what they name: --help helps */
-    char error[2048];     /* why a command failed, where the library does not know it; "" */
-    int64_t start_ns;     /* of the work the progress bar shows; 0: none */
-    int64_t drawn_ns;     /* when the bar was last drawn */
-    const char *bar_what; /* what it counts */
+    cli_guard *guard;  /* of the files it reads and writes */
+    const char *model; /* the file at work, for messages; NULL before one is loaded */
+    bool hint_help;    /* the words were wrong, not what they name: --help helps */
+    char error[2048];  /* why a command failed, where the library does not know it; "" */
+    double load;       /* of the machine as the command began */
+    int64_t start_ns;  /* of the work the progress bar shows; 0: none */
+    int64_t drawn_ns;  /* when it was last shown */
+    int64_t bar_done, bar_total;
+    bool has_bar; /* one is on the screen */
 } cli;
 
 struct cli_command {
@@ -158,13 +160,41 @@ char *cli_format(const char *fmt, ...) CLI_PRINTF(1, 2); /* to be freed */
 
 /* --- term.c --- */
 
-int cli_term_width(FILE *f); /* 0: not a terminal */
+int cli_term_width(FILE *f);     /* 0: not a terminal */
+bool cli_term_is_plain(FILE *f); /* not a terminal, or one that knows no escape sequences */
 
-/* An oct_progress_fn for user = cli; draws on stderr if that is a terminal, and never cancels. */
+typedef enum cli_hue { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW } cli_hue;
+
+/* The sequence that begins a colour (CLI_PLAIN ends it); "" where colours are not wanted. */
+const char *cli_color(FILE *f, cli_hue hue);
+
+/*
+ * One line of text for people, cleaned, with a newline. On a terminal that is too narrow it goes on
+ * under itself: broken at words, two columns deeper than it began.
+ */
+void cli_say(FILE *out, const char *fmt, ...) CLI_PRINTF(2, 3);
+
+/* Where paragraphs end: at the terminal's edge, but not too far; 80 if there is none. */
+int cli_text_columns(FILE *f);
+
+int64_t cli_time_ns(void); /* a steady clock */
+
+/* --- progress.c --- */
+
+/*
+ * An oct_progress_fn for user = cli, on stderr: a bar on a terminal, else a line every few seconds.
+ * Cancels after a Ctrl-C.
+ */
 int cli_progress(void *user, const char *what, int64_t done, int64_t total);
 void cli_progress_end(cli *c);
 
-int64_t cli_time_ns(void); /* a steady clock */
+/* --- interrupt.c --- */
+
+/* A Ctrl-C ends the work at its next step, or after a moment, and is told in one line. */
+void cli_catch_interrupts(void);
+bool cli_stopped(void);             /* for loops without progress */
+void cli_die_if_stopped(void);      /* says it and ends by the signal */
+void cli_interrupt_bar(bool drawn); /* a bar stands in the line that a message would go to */
 
 /*
  * Between the two, a Ctrl-C waits: results appear whole or not at all. Nothing else needs it,

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/compare.h"
+#include "cli/cpu.h"
 #include "cli/json.h"
 #include "cli/measure.h"
 #include "cli/model.h"
@@ -105,6 +106,7 @@ static oct_status measure(stream *t, oct_run *r)
                     : (double)(now - t->start_ns) * 1e-9 >= a->seconds)
             break;
         show_progress(t, now);
+        if (cli_stopped()) return OCT_ERR_CANCELLED;
     }
     t->end_ns = now;
     return OCT_OK;
@@ -237,11 +239,13 @@ static void print_kernels(const oct_plan *p)
     enum { MAX_NAMED = 8 };
     int n;
     kernel_count *list = count_kernels(p, &n);
+    char text[1024] = "";
+    size_t at = 0;
 
-    (void)printf("kernels     ");
-    for (int i = 0; i < n && i < MAX_NAMED; i++)
-        (void)printf("%s%lld %s", i ? ", " : "", (long long)list[i].n, list[i].name);
-    (void)puts(n > MAX_NAMED ? ", ..." : "");
+    for (int i = 0; i < n && i < MAX_NAMED && at < sizeof(text); i++)
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%lld %s", i ? ", " : "",
+                               (long long)list[i].n, list[i].name);
+    cli_say(stdout, "kernels     %s%s", text, n > MAX_NAMED ? ", ..." : "");
     free(list);
 }
 
@@ -293,19 +297,19 @@ static void print_text(const args *a, const cli_session *s, const result *r)
 {
     const double busy = r->t.median_ms > 0 ? r->gmac / (r->t.median_ms * 1e-3) : 0;
 
-    (void)printf("latency     median %.3f ms   mean %.3f   min %.3f   p90 %.3f   p99 %.3f\n",
-                 r->t.median_ms, r->t.mean_ms, r->t.min_ms, r->t.p90_ms, r->t.p99_ms);
-    (void)printf(
-        "throughput  %.2f inferences/s   (%lld runs, batch %lld, %lld stream%s, %d thread%s "
-        "each)\n",
-        r->throughput, (long long)r->runs, (long long)r->batch, (long long)a->streams,
-        a->streams == 1 ? "" : "s", (int)s->n_threads, s->n_threads == 1 ? "" : "s");
-    (void)printf("work        %.3f GMAC a run   %.1f GMAC/s in each stream\n", r->gmac, busy);
-    (void)printf(
-        "memory      %.1f MB peak resident   %.1f MB activations and %.1f MB inputs of each "
-        "stream\n",
-        cli_peak_rss_mb(), r->activation_mb, r->input_mb);
-    (void)printf("start       load %.1f ms   plan %.1f ms\n", s->load_ms, s->plan_ms);
+    cli_say(stdout, "latency     median %.3f ms   mean %.3f   min %.3f   p90 %.3f   p99 %.3f",
+            r->t.median_ms, r->t.mean_ms, r->t.min_ms, r->t.p90_ms, r->t.p99_ms);
+    cli_say(stdout,
+            "throughput  %.2f inferences/s   (%lld runs, batch %lld, %lld stream%s, %d thread%s "
+            "each)",
+            r->throughput, (long long)r->runs, (long long)r->batch, (long long)a->streams,
+            a->streams == 1 ? "" : "s", (int)s->n_threads, s->n_threads == 1 ? "" : "s");
+    cli_say(stdout, "work        %.3f GMAC a run   %.1f GMAC/s in each stream", r->gmac, busy);
+    cli_say(stdout,
+            "memory      %.1f MB peak resident   %.1f MB activations and %.1f MB inputs of each "
+            "stream",
+            cli_peak_rss_mb(), r->activation_mb, r->input_mb);
+    cli_say(stdout, "start       load %.1f ms   plan %.1f ms", s->load_ms, s->plan_ms);
     print_kernels(s->plan);
 }
 
@@ -349,6 +353,7 @@ static oct_status run(cli *c, const void *argp, char **files)
             st = print_json(c, &session, &r);
         else
             print_text(a, &session, &r);
+        cli_note_busy(c);
     }
     for (int i = 0; i < n; i++)
         cli_times_fini(&streams[i].times);

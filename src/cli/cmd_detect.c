@@ -374,7 +374,7 @@ static oct_status show_boxes(job *j, int64_t i, oct_image *im, const oct_mapping
     if ((st = oct_detector_decode(j->detector, j->run, 0, map, &o, j->found, &n))) return st;
     if (j->c->opt.json)
         add_json(j, i, im, n);
-    else if (!j->c->opt.quiet)
+    else
         print_found(j, i, n);
     return j->args->out ? draw(j, i, im, n) : OCT_OK;
 }

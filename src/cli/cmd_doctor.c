@@ -70,7 +70,7 @@ static void look(const cli *c, machine *m)
     cli_cpu_read(&m->cpu);
     m->threads = (int)oct_ctx_threads(c->ctx);
     m->cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&m->load, 1) != 1) m->load = -1;
+    m->load = c->load;
     m->free_bytes = free_memory();
     if (m->free_bytes > (double)m->info.memory_bytes) m->free_bytes = (double)m->info.memory_bytes;
     read_governor(m->governor);
@@ -161,12 +161,14 @@ static void check_openmp(const machine *m, char text[TEXT_SIZE])
 
 static void check_load(const machine *m, char text[TEXT_SIZE])
 {
-    if (m->load < 0.5 * m->info.cores) return;
+    char busy[128];
+
+    cli_busy_text(m->load, busy, sizeof(busy));
+    if (!*busy) return;
     (void)snprintf(text, TEXT_SIZE,
-                   "Others keep this machine busy (load %.1f on %d core%s): threads that wait for "
-                   "each other lose far more than their share. Measure when it is idle, or use "
-                   "fewer threads.",
-                   m->load, (int)m->info.cores, m->info.cores == 1 ? "" : "s");
+                   "%s: threads that wait for each other lose far more than their share. Measure "
+                   "when it is idle, or use fewer threads.",
+                   busy);
 }
 
 static void check_memory(const machine *m, char text[TEXT_SIZE])
@@ -193,7 +195,7 @@ static const check_fn checks[] = {check_build, check_float,  check_int8, check_u
 
 static void print_fact(const char *name, const char *value)
 {
-    (void)printf("%-18s%s\n", name, value);
+    cli_say(stdout, "%-18s%s", name, value);
 }
 
 static void print_libraries(void)
@@ -206,7 +208,7 @@ static void print_libraries(void)
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %s", i ? ", " : "", lib.name,
                                lib.version);
     (void)fputs("libraries\n", stdout);
-    cli_wrap(stdout, text, 4, 88);
+    cli_wrap(stdout, text, 4, cli_text_columns(stdout));
 }
 
 static void print_text(const machine *m)
@@ -236,7 +238,7 @@ static void print_text(const machine *m)
         if (!text[0]) continue;
         if (!found++) (void)puts("\nWhat will be slow, and why:");
         cli_text_clean(text);
-        cli_wrap(stdout, text, 2, 88);
+        cli_wrap(stdout, text, 2, cli_text_columns(stdout));
     }
     if (!found) (void)puts("\nNothing here slows octet down.");
 }

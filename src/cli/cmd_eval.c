@@ -66,42 +66,6 @@ static const cli_example examples[] = {
     {0},
 };
 
-/* --- progress --- */
-
-/* "evaluating [####----]  120/320  23.4 images/s  0:08 left  AP 0.412 so far" */
-static void draw(const cli *c, const char *what, int64_t done, int64_t total)
-{
-    enum { WIDTH = 20 };
-    const double seconds = (double)(c->drawn_ns - c->start_ns) * 1e-9;
-    const double rate = seconds > 0 ? (double)done / seconds : 0;
-    const double left = rate > 0 ? (double)(total - done) / rate : 0;
-    const int64_t full = total > 0 ? done * WIDTH / total : 0;
-    char bar[WIDTH + 1];
-
-    memset(bar, '-', WIDTH);
-    memset(bar, '#', (size_t)(full > WIDTH ? WIDTH : full));
-    bar[WIDTH] = '\0';
-    (void)fprintf(stderr, "\r\033[K[%s] %lld/%lld", bar, (long long)done, (long long)total);
-    if (rate > 0)
-        (void)fprintf(stderr, "  %.1f images/s  %lld:%02d left", rate, (long long)left / 60,
-                      (int)((long long)left % 60));
-    (void)fprintf(stderr, "  %s", what);
-    (void)fflush(stderr);
-}
-
-static int show_progress(void *user, const char *what, int64_t done, int64_t total)
-{
-    cli *c = user;
-    const int64_t now = cli_time_ns();
-
-    if (c->opt.quiet || !isatty(STDERR_FILENO)) return 0;
-    if (c->start_ns == 0) c->start_ns = c->drawn_ns = now;
-    if (now - c->drawn_ns < 200000000) return 0;
-    c->drawn_ns = now;
-    draw(c, what, done, total);
-    return 0;
-}
-
 /* --- the report --- */
 
 /* What is reported on. */
@@ -235,7 +199,6 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     o.nms.score = (float)a->score;
     o.nms.iou = (float)a->iou;
     o.nms.max_detections = (int32_t)(a->max_det > INT16_MAX ? INT16_MAX : a->max_det);
-    oct_ctx_set_progress(c->ctx, show_progress, c);
     p->r.struct_size = sizeof(p->r);
     st = oct_eval_run(g, p->d, &o, &p->r, &p->eval);
     cli_progress_end(c);

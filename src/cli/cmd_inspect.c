@@ -119,8 +119,9 @@ static void count_cell(cli_table *t, int64_t v)
 static void print_nodes(const oct_graph *g, const cli_regex *re)
 {
     static const cli_column columns[] = {
-        {"#", CLI_RIGHT},   {"node", CLI_SHRINK},  {"operator", CLI_LEFT}, {"output", CLI_LEFT},
-        {"type", CLI_LEFT}, {"params", CLI_RIGHT}, {"MACs", CLI_RIGHT},
+        {"#", CLI_RIGHT, 2},     {"node", CLI_SHRINK, 0}, {"operator", CLI_LEFT, 0},
+        {"output", CLI_LEFT, 0}, {"type", CLI_LEFT, 3},   {"params", CLI_RIGHT, 0},
+        {"MACs", CLI_RIGHT, 0},
     };
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
     char shape[CLI_SHAPE_SIZE];
@@ -178,12 +179,10 @@ static void print_operators(const cli_totals *total)
 
 static void print_faults(const faults *f)
 {
-    const int width = cli_term_width(stdout);
-
     for (int i = 0; i < f->n; i++) {
         cli_text_clean(f->text[i]);
         (void)puts(i ? "" : "\nWhat is wrong with it:");
-        cli_wrap(stdout, f->text[i], 2, width ? width : 100);
+        cli_wrap(stdout, f->text[i], 2, cli_text_columns(stdout));
     }
 }
 
@@ -197,12 +196,12 @@ static void print_text(const char *path, const oct_graph *g, const cli_regex *re
     (void)snprintf(head, sizeof(head), "%s: graph '%s', made by %s, opset %lld, IR version %lld",
                    path, oct_graph_name(g), *producer ? producer : "an unknown tool",
                    (long long)oct_graph_opset(g), (long long)oct_graph_ir_version(g));
-    cli_text_clean(head);
     (void)oct_graph_quant_text(g, what, sizeof(what));
-    cli_text_clean(what);
-    (void)printf("%s\n%s\nfile %s, weights %s\n\n", head, what,
-                 cli_bytes((double)cli_file_size(path), size),
-                 cli_bytes((double)total.weight_bytes, weights));
+    cli_say(stdout, "%s", head);
+    cli_say(stdout, "%s", what);
+    cli_say(stdout, "file %s, weights %s", cli_bytes((double)cli_file_size(path), size),
+            cli_bytes((double)total.weight_bytes, weights));
+    (void)putchar('\n');
     print_values("input", g, oct_graph_n_inputs(g), oct_graph_input);
     print_values("output", g, oct_graph_n_outputs(g), oct_graph_output);
     print_nodes(g, re);

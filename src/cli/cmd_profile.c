@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cpu.h"
 #include "cli/json.h"
 #include "cli/measure.h"
 #include "cli/model.h"
@@ -202,8 +203,9 @@ static void print_operators(const profile *p)
 static void print_nodes(const profile *p, int64_t top)
 {
     static const cli_column columns[] = {
-        {"node", CLI_SHRINK}, {"operator", CLI_LEFT}, {"kernel", CLI_LEFT}, {"ms", CLI_RIGHT},
-        {"share", CLI_RIGHT}, {"GMAC/s", CLI_RIGHT},  {"GB/s", CLI_RIGHT},
+        {"node", CLI_SHRINK, 0}, {"operator", CLI_LEFT, 2}, {"kernel", CLI_LEFT, 3},
+        {"ms", CLI_RIGHT, 0},    {"share", CLI_RIGHT, 0},   {"GMAC/s", CLI_RIGHT, 4},
+        {"GB/s", CLI_RIGHT, 5},
     };
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
     const int n = top && top < p->n_nodes ? (int)top : p->n_nodes;
@@ -219,8 +221,8 @@ static void print_nodes(const profile *p, int64_t top)
         rest += p->nodes[i].ns;
     cli_table_print(t, stdout);
     if (n < p->n_nodes)
-        (void)printf("... and %d more (%.1f%% of the time); --top 0 lists all\n", p->n_nodes - n,
-                     share(p, rest) * 100);
+        cli_say(stdout, "... and %d more (%.1f%% of the time); --top 0 lists all", p->n_nodes - n,
+                share(p, rest) * 100);
     cli_table_free(t);
 }
 
@@ -229,20 +231,16 @@ static void print_plain(const profile *p)
     enum { MAX_NAMED = 8 };
     int n, named = 0;
     const double ns = time_of(p, is_plain, &n);
-    char line[400];
 
-    (void)printf("plain kernels: %d node%s, %.1f%% of the time", n, n == 1 ? "" : "s",
-                 share(p, ns) * 100);
+    cli_say(stdout, "plain kernels: %d node%s, %.1f%% of the time", n, n == 1 ? "" : "s",
+            share(p, ns) * 100);
     for (int i = 0; i < p->n_nodes && named < MAX_NAMED; i++) {
         if (!is_plain(&p->nodes[i].info)) continue;
-        (void)snprintf(line, sizeof(line), "%s (%s) %.1f%%", p->nodes[i].info.name,
-                       p->nodes[i].info.op, share(p, p->nodes[i].ns) * 100);
-        cli_text_clean(line);
-        (void)printf("\n  %s", line);
+        cli_say(stdout, "  %s (%s) %.1f%%", p->nodes[i].info.name, p->nodes[i].info.op,
+                share(p, p->nodes[i].ns) * 100);
         named++;
     }
-    if (named < n) (void)printf("\n  ... and %d more", n - named);
-    (void)puts("");
+    if (named < n) cli_say(stdout, "  ... and %d more", n - named);
 }
 
 static void print_text(profile *p, const args *a)
@@ -254,14 +252,16 @@ static void print_text(profile *p, const args *a)
     print_operators(p);
     (void)puts("");
     print_nodes(p, a->top);
-    (void)printf("\none run: median %.3f ms, mean %.3f ms, of which %.3f ms in %d steps "
-                 "(%lld runs, %d thread%s)\n",
-                 s.median_ms, s.mean_ms, p->total_ns * 1e-6, p->n_nodes, (long long)a->runs,
-                 (int)p->session.n_threads, p->session.n_threads == 1 ? "" : "s");
-    (void)printf("reorders: %d step%s, %.1f%% of the time\n", n, n == 1 ? "" : "s",
-                 share(p, reorder_ns) * 100);
+    (void)putchar('\n');
+    cli_say(stdout,
+            "one run: median %.3f ms, mean %.3f ms, of which %.3f ms in %d steps (%lld runs, %d "
+            "thread%s)",
+            s.median_ms, s.mean_ms, p->total_ns * 1e-6, p->n_nodes, (long long)a->runs,
+            (int)p->session.n_threads, p->session.n_threads == 1 ? "" : "s");
+    cli_say(stdout, "reorders: %d step%s, %.1f%% of the time", n, n == 1 ? "" : "s",
+            share(p, reorder_ns) * 100);
     print_plain(p);
-    if (a->trace) (void)printf("trace written to %s\n", a->trace);
+    if (a->trace) cli_say(stdout, "trace written to %s", a->trace);
 }
 
 /* --- for machines --- */
@@ -349,6 +349,7 @@ static oct_status run(cli *c, const void *argp, char **files)
         st = print_json(&p, a);
     else
         print_text(&p, a);
+    cli_note_busy(c);
 done:
     free(p.step_ns);
     free(p.nodes);

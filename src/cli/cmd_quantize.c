@@ -9,6 +9,7 @@
 #include <octet/recipe.h>
 
 #include "cli/cli.h"
+#include "cli/cpu.h"
 #include "cli/data.h"
 #include "cli/guard.h"
 #include "cli/measure.h"
@@ -407,7 +408,8 @@ static oct_status work(job *j, char **files)
     r->target = j->options.target;
     r->seed = j->options.seed;
     if (j->c->opt.json) return cli_quantize_print_json(r);
-    if (!j->c->opt.quiet) cli_quantize_print(r);
+    cli_quantize_print(r);
+    cli_note_busy(j->c);
     return OCT_OK;
 }
 

@@ -43,7 +43,7 @@ static const cli_example examples[] = {
 static oct_status print_passes(cli *c)
 {
     static const cli_column columns[] = {
-        {"pass", CLI_LEFT}, {"promise", CLI_LEFT}, {"what it does", CLI_LEFT}};
+        {"pass", CLI_LEFT}, {"promise", CLI_LEFT}, {"what it does", CLI_WRAP}};
     cli_table *t;
     cli_json *list;
     oct_status st;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures several models in turns, so that a change of the machine's speed meets all of them. */
 #include "cli/compare.h"
+#include "cli/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,11 +71,11 @@ static oct_status warm_up(cli *c, cli_measured *m, int64_t runs)
 }
 
 /* The first run finds the caches full of another model and is not counted. */
-static oct_status take_turn(cli_measured *m)
+static oct_status take_turn(cli_measured *m, int64_t runs)
 {
     oct_status st = oct_run_execute(m->run);
 
-    for (int i = 0; !st && i < TURN_RUNS; i++) {
+    for (int64_t i = 0; !st && i < runs; i++) {
         const int64_t start = cli_time_ns();
 
         st = oct_run_execute(m->run);
@@ -98,9 +99,12 @@ static oct_status measure(cli *c, cli_measured *models, int n, const cli_compare
         st = warm_up(c, &models[i], o->warmup);
     }
     while (!st) {
+        const int64_t left = o->runs ? o->runs - (int64_t)models[0].times.n : TURN_RUNS;
+
         for (int i = 0; !st && i < n; i++) {
             c->model = models[i].path;
-            st = take_turn(&models[i]);
+            st = take_turn(&models[i], left < TURN_RUNS ? left : TURN_RUNS);
+            if (!st && cli_stopped()) st = OCT_ERR_CANCELLED;
         }
         passed_ms = (cli_time_ns() - start) / 1000000;
         if (o->runs ? (int64_t)models[0].times.n >= o->runs : passed_ms >= total_ms) break;
@@ -181,6 +185,7 @@ oct_status cli_compare(cli *c, char **files, const cli_compare_options *o)
         st = cli_compare_json(c, models, n);
     else
         cli_compare_text(models, n, o->top);
+    cli_note_busy(c);
     while (n > 0)
         cli_measured_close(&models[--n]);
 done:

@@ -25,12 +25,23 @@ static double activation_mb(const cli_measured *m)
 
 /* --- for people --- */
 
+/* How many times faster; 0: cannot be told. */
+static void gain_cell(cli_table *t, double gain)
+{
+    if (gain > 0)
+        cli_table_cell(t, "%.2fx", gain);
+    else
+        cli_table_cell(t, "%s", "");
+    if (gain >= CLI_LAYER_GAIN) cli_table_hue(t, CLI_GREEN);
+    if (gain > 0 && gain < 1 / CLI_LAYER_GAIN) cli_table_hue(t, CLI_RED);
+}
+
 static void print_models(const cli_measured *models, int n)
 {
     static const cli_column columns[] = {
-        {"model", CLI_SHRINK},  {"median ms", CLI_RIGHT},      {"min", CLI_RIGHT},
-        {"p90", CLI_RIGHT},     {"speed-up", CLI_RIGHT},       {"GMAC/s", CLI_RIGHT},
-        {"peak MB", CLI_RIGHT}, {"activations MB", CLI_RIGHT}, {"plan ms", CLI_RIGHT},
+        {"model", CLI_SHRINK, 0},  {"median ms", CLI_RIGHT, 0},      {"min", CLI_RIGHT, 2},
+        {"p90", CLI_RIGHT, 2},     {"speed-up", CLI_RIGHT, 0},       {"GMAC/s", CLI_RIGHT, 3},
+        {"peak MB", CLI_RIGHT, 4}, {"activations MB", CLI_RIGHT, 5}, {"plan ms", CLI_RIGHT, 6},
     };
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
 
@@ -41,7 +52,7 @@ static void print_models(const cli_measured *models, int n)
         cli_table_cell(t, "%.3f", m->stats.median_ms);
         cli_table_cell(t, "%.3f", m->stats.min_ms);
         cli_table_cell(t, "%.3f", m->stats.p90_ms);
-        cli_table_cell(t, "%.2fx", ratio(models[0].stats.median_ms, m->stats.median_ms));
+        gain_cell(t, ratio(models[0].stats.median_ms, m->stats.median_ms));
         cli_table_cell(t, "%.1f",
                        ratio((double)oct_plan_macs(m->session.plan) * 1e-6, m->stats.median_ms));
         cli_table_cell(t, "%.1f", m->peak_mb);
@@ -63,9 +74,9 @@ static void time_cell(cli_table *t, const cli_step *s, double ms)
 static void print_layers(const cli_layers *l, int64_t top)
 {
     static const cli_column columns[] = {
-        {"layer", CLI_SHRINK},  {"operator", CLI_LEFT},  {"first ms", CLI_RIGHT},
-        {"this ms", CLI_RIGHT}, {"speed-up", CLI_RIGHT}, {"kernel of the first", CLI_LEFT},
-        {"kernel", CLI_LEFT},
+        {"layer", CLI_SHRINK, 0},  {"operator", CLI_LEFT, 2},  {"first ms", CLI_RIGHT, 0},
+        {"this ms", CLI_RIGHT, 0}, {"speed-up", CLI_RIGHT, 0}, {"kernel of the first", CLI_LEFT, 4},
+        {"kernel", CLI_LEFT, 3},
     };
     cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
     const int n = top && top < l->n ? (int)top : l->n;
@@ -78,15 +89,12 @@ static void print_layers(const cli_layers *l, int64_t top)
         cli_table_cell(t, "%s", s->info.op);
         time_cell(t, x->first, x->first_ms);
         time_cell(t, x->other, x->other_ms);
-        if (cli_layer_gain(x) > 0)
-            cli_table_cell(t, "%.2fx", cli_layer_gain(x));
-        else
-            cli_table_cell(t, "%s", "");
+        gain_cell(t, cli_layer_gain(x));
         cli_table_cell(t, "%s", x->first ? x->first->info.kernel : "");
         cli_table_cell(t, "%s", x->other ? x->other->info.kernel : "");
     }
     cli_table_print(t, stdout);
-    if (n < l->n) (void)printf("... and %d more; --top 0 lists all\n", l->n - n);
+    if (n < l->n) cli_say(stdout, "... and %d more; --top 0 lists all", l->n - n);
     cli_table_free(t);
 }
 
@@ -95,7 +103,6 @@ static void print_no_gain(const cli_layers *l, double total_ms)
     enum { MAX_NAMED = 20 };
     int n = 0;
     double ms = 0, gone_ms = 0, new_ms = 0;
-    char line[400];
 
     for (int i = 0; i < l->n; i++) {
         const cli_layer *x = &l->list[i];
@@ -106,22 +113,21 @@ static void print_no_gain(const cli_layers *l, double total_ms)
         n++;
         ms += x->other_ms;
     }
-    (void)printf("\n%d layer%s did not gain, %.3f ms of this model (%.1f%%)%s\n", n,
-                 n == 1 ? "" : "s", ms, ratio(ms, total_ms) * 100, n ? ":" : "");
+    (void)putchar('\n');
+    cli_say(stdout, "%d layer%s did not gain, %.3f ms of this model (%.1f%%)%s", n,
+            n == 1 ? "" : "s", ms, ratio(ms, total_ms) * 100, n ? ":" : "");
     for (int i = 0, named = 0; i < l->n && named < MAX_NAMED; i++) {
         const cli_layer *x = &l->list[i];
 
         if (!x->why) continue;
-        (void)snprintf(line, sizeof(line), "%s (%s) %.3f ms, was %.3f: %s", x->other->info.name,
-                       x->other->info.op, x->other_ms, x->first_ms, x->why);
-        cli_text_clean(line);
-        (void)printf("  %s\n", line);
+        cli_say(stdout, "  %s (%s) %.3f ms, was %.3f: %s", x->other->info.name, x->other->info.op,
+                x->other_ms, x->first_ms, x->why);
         named++;
     }
-    if (n > MAX_NAMED) (void)printf("  ... and %d more, all of them shorter\n", n - MAX_NAMED);
-    (void)printf("reorders and conversions: %.3f ms in %d steps, were %.3f ms in %d\n",
-                 l->other_moves_ms, l->other_moves, l->first_moves_ms, l->first_moves);
-    (void)printf("only in the first model: %.3f ms; only in this one: %.3f ms\n", gone_ms, new_ms);
+    if (n > MAX_NAMED) cli_say(stdout, "  ... and %d more, all of them shorter", n - MAX_NAMED);
+    cli_say(stdout, "reorders and conversions: %.3f ms in %d steps, were %.3f ms in %d",
+            l->other_moves_ms, l->other_moves, l->first_moves_ms, l->first_moves);
+    cli_say(stdout, "only in the first model: %.3f ms; only in this one: %.3f ms", gone_ms, new_ms);
 }
 
 void cli_compare_text(const cli_measured *models, int n, int64_t top)

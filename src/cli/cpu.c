@@ -79,3 +79,31 @@ bool cli_library_at(int i, cli_library *lib, char version[32])
     *lib = (cli_library){"oneDNN", version};
     return true;
 }
+
+/* --- others at work --- */
+
+double cli_load(void)
+{
+    double load;
+
+    return getloadavg(&load, 1) == 1 ? load : -1;
+}
+
+void cli_busy_text(double load, char *text, size_t size)
+{
+    oct_machine_info m = {.struct_size = sizeof(m)};
+
+    oct_machine(&m);
+    *text = '\0';
+    if (load >= 0.5 * m.cores)
+        (void)snprintf(text, size, "Others keep this machine busy (load %.1f on %d core%s)", load,
+                       (int)m.cores, m.cores == 1 ? "" : "s");
+}
+
+void cli_note_busy(const cli *c)
+{
+    char text[128];
+
+    cli_busy_text(c->load, text, sizeof(text));
+    if (*text) cli_note(c, "note: %s: times are longer than they need be", text);
+}

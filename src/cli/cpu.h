@@ -15,6 +15,14 @@ typedef struct cli_cpu {
 
 void cli_cpu_read(cli_cpu *cpu);
 
+/* Are others at work on the cores of this process? One sentence, or "". `load` is as the command
+ * began: later it is the command's own. */
+void cli_busy_text(double load, char *text, size_t size);
+double cli_load(void); /* of the last minute; -1: the kernel does not tell */
+
+/* For commands that print times: says that they are of a busy machine. */
+void cli_note_busy(const cli *c);
+
 typedef struct cli_library {
     const char *name, *version;
 } cli_library;

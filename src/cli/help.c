@@ -7,8 +7,23 @@
 #include "cli/table.h"
 #include "cli/values.h"
 
-#define OPT_COLUMN 26 /* where the text of an option begins */
-#define WIDTH      88
+enum {
+    OPT_COLUMN = 26, /* where the text of an option begins */
+    NARROW = 72,     /* in a narrower terminal it stands under the option */
+    NARROW_COLUMN = 8,
+};
+
+/* One line, broken at words if need be, going on two columns deeper. */
+static void put_line(FILE *out, int indent, const char *text)
+{
+    (void)fprintf(out, "%*s", indent, "");
+    cli_wrap_hanging(out, text, indent, indent + 2, cli_text_columns(out));
+}
+
+static void put_title(FILE *out, const char *text)
+{
+    (void)fprintf(out, "\n%s%s%s\n", cli_color(out, CLI_BOLD), text, cli_color(out, CLI_PLAIN));
+}
 
 void cli_usage_line(const cli_command *cmd, char *text, size_t size)
 {
@@ -25,29 +40,15 @@ void cli_usage_line(const cli_command *cmd, char *text, size_t size)
 static void put_entry(FILE *out, const char *left, const char *help, const char *def)
 {
     char *text = def ? cli_format("%s [%s]", help, def) : cli_format("%s", help);
-    char *rest = text;
-    const int room = WIDTH - OPT_COLUMN;
+    const int width = cli_text_columns(out), column = width < NARROW ? NARROW_COLUMN : OPT_COLUMN;
     int col = fprintf(out, "  %s", left);
 
-    if (col >= OPT_COLUMN) {
+    if (col >= column) {
         (void)fputc('\n', out);
         col = 0;
     }
-    (void)fprintf(out, "%*s", OPT_COLUMN - col, "");
-    /* The first line stands beside the name, the others under it. */
-    if ((int)strlen(rest) > room) {
-        int cut = room;
-
-        while (cut > 0 && rest[cut] != ' ')
-            cut--;
-        if (cut > 0) {
-            (void)fprintf(out, "%.*s\n", cut, rest);
-            cli_wrap(out, rest + cut + 1, OPT_COLUMN, WIDTH);
-            free(text);
-            return;
-        }
-    }
-    (void)fprintf(out, "%s\n", rest);
+    (void)fprintf(out, "%*s", column - col, "");
+    cli_wrap_hanging(out, text, column, column, width);
     free(text);
 }
 
@@ -66,44 +67,80 @@ static void put_opts(FILE *out, const cli_opt *opts)
     }
 }
 
+/* An example as it is typed: a line that is too long goes on behind a backslash. */
+static void put_command(FILE *out, int indent, const char *line)
+{
+    const int width = cli_text_columns(out);
+    int col = fprintf(out, "%*soctet", indent, "");
+
+    while (*line) {
+        size_t len = 0; /* of a word; what is quoted is one */
+        char quote = '\0';
+
+        for (; line[len] && (quote || line[len] != ' '); len++) {
+            if (quote)
+                quote = line[len] == quote ? '\0' : quote;
+            else if (line[len] == '\'')
+                quote = line[len];
+        }
+        if (col + 1 + (int)len > width - 2 && col > indent + 8)
+            (void)fprintf(out, " \\\n%*s", indent + 4, ""), col = indent + 4;
+        else
+            col += fprintf(out, " ");
+        col += fprintf(out, "%.*s", (int)len, line);
+        line += len + (line[len] == ' ');
+    }
+    (void)fputc('\n', out);
+}
+
 void cli_help(FILE *out)
 {
-    (void)fputs("octet takes a trained network and returns a smaller, faster one.\n\n"
-                "usage: octet COMMAND FILE... [options]\n\ncommands:\n",
-                out);
+    put_line(out, 0, "octet takes a trained network and returns a smaller, faster one.");
+    (void)fputs("\nusage: octet COMMAND FILE... [options]\n", out);
+    put_title(out, "commands:");
     for (int i = 0; cli_command_at(i); i++)
         put_entry(out, cli_command_at(i)->name, cli_command_at(i)->help, NULL);
     put_entry(out, "help COMMAND", "show the options of a command, with examples", NULL);
-    (void)fputs("\noptions of every command:\n", out);
+    put_title(out, "options of every command:");
     put_opts(out, cli_common_opts());
     put_entry(out, "--version", "show the version and what this machine has", NULL);
-    (void)fputs("\nfirst steps:\n", out);
+    put_title(out, "first steps:");
     for (int i = 0; cli_command_at(i); i++)
         if (cli_command_at(i)->examples->line)
-            (void)fprintf(out, "  octet %s\n", cli_command_at(i)->examples->line);
-    (void)fputs("\nexit status: 0 done, 1 the work failed, 2 what was typed is wrong\n", out);
+            put_command(out, 2, cli_command_at(i)->examples->line);
+    (void)fputc('\n', out);
+    put_line(out, 0, "exit status: 0 done, 1 the work failed, 2 what was typed is wrong");
+    put_line(
+        out, 0,
+        "environment: NO_COLOR=1 no colours; OCTET_PROGRESS_SECONDS=S a line of progress every "
+        "S seconds where there is no terminal [5]");
 }
 
 void cli_help_command(FILE *out, const cli_command *cmd)
 {
-    char usage[256];
+    char text[512];
+    size_t at;
 
-    cli_usage_line(cmd, usage, sizeof(usage));
-    (void)fprintf(out, "octet %s: %s\n\nusage: %s\n", cmd->name, cmd->help, usage);
+    (void)snprintf(text, sizeof(text), "octet %s: %s", cmd->name, cmd->help);
+    put_line(out, 0, text);
+    (void)fputc('\n', out);
+    at = (size_t)snprintf(text, sizeof(text), "usage: ");
+    cli_usage_line(cmd, text + at, sizeof(text) - at);
+    put_line(out, 0, text);
     if (cmd->about) {
         (void)fputc('\n', out);
-        cli_wrap(out, cmd->about, 0, WIDTH);
+        cli_wrap(out, cmd->about, 0, cli_text_columns(out));
     }
-    if (cmd->files->name) (void)fputs("\nfiles:\n", out);
+    if (cmd->files->name) put_title(out, "files:");
     for (const cli_file *f = cmd->files; f->name; f++)
         put_entry(out, f->name, f->help, NULL);
-    if (cmd->opts->kind) (void)fputs("\noptions:\n", out);
+    if (cmd->opts->kind) put_title(out, "options:");
     put_opts(out, cmd->opts);
-    (void)fputs("\noptions of every command:\n", out);
+    put_title(out, "options of every command:");
     put_opts(out, cli_common_opts());
-    (void)fputs("\nexamples:\n", out);
+    put_title(out, "examples:");
     for (const cli_example *e = cmd->examples; e->line; e++) {
-        cli_wrap(out, e->what, 2, WIDTH);
-        (void)fprintf(out, "    octet %s\n", e->line);
+        cli_wrap(out, e->what, 2, cli_text_columns(out));
+        put_command(out, 4, e->line);
     }
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program octet: finds the command, reads its options, runs it, reports what went wrong. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cpu.h"
 #include "cli/guard.h"
 #include "cli/near.h"
 #include "cli/table.h"
@@ -16,15 +18,25 @@ static void log_line(void *user, oct_log_level level, const char *msg)
     if (level <= OCT_LOG_WARN) cli_note(c, "%s%s", level == OCT_LOG_WARN ? "warning: " : "", msg);
 }
 
+static void say_error(const char *text)
+{
+    (void)fputs(cli_color(stderr, CLI_RED), stderr);
+    cli_say(stderr, "octet: %s", text);
+    (void)fputs(cli_color(stderr, CLI_PLAIN), stderr);
+}
+
 static int unknown_command(const char *word)
 {
+    char *text;
     cli_near near;
 
     cli_near_init(&near, word, false);
     for (int i = 0; cli_command_at(i); i++)
         cli_near_try(&near, cli_command_at(i)->name);
-    (void)fprintf(stderr, "octet: no command '%s'%s\nTry 'octet --help'.\n", word,
-                  cli_near_text(&near));
+    text = cli_format("no command '%s'%s", word, cli_near_text(&near));
+    say_error(text);
+    free(text);
+    (void)fputs("Try 'octet --help'.\n", stderr);
     return EXIT_USAGE;
 }
 
@@ -119,8 +131,7 @@ static int report(cli *c, oct_status st)
         (void)snprintf(text, sizeof(text), "%s", c->error);
     else
         library_reason(c, text, sizeof(text));
-    cli_text_clean(text);
-    (void)fprintf(stderr, "octet: %s\n", text);
+    say_error(text);
     if (st != OCT_ERR_ARG) return EXIT_FAILED;
     if (c->hint_help) (void)fprintf(stderr, "Try 'octet %s --help'.\n", c->cmd->name);
     return EXIT_USAGE;
@@ -149,6 +160,8 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         cli_parse_free(cmd, args, files);
         return EXIT_FAILED;
     }
+    c.load = cli_load();
+    cli_catch_interrupts();
     cli_guard_start(&c);
     st = cli_parse(&c, cmd, argc, argv, args, &files);
     if (c.opt.help) {
@@ -160,6 +173,10 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         oct_ctx_set_progress(c.ctx, cli_progress, &c);
         set_threads(&c);
         st = cmd->run(&c, args, files);
+    }
+    if (cli_stopped()) {
+        cli_progress_end(&c);
+        cli_die_if_stopped();
     }
     exit_status = report(&c, st);
     cli_guard_end(&c);

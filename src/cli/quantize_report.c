@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/table.h"
 
-enum { N_WORST = 5, MAX_GROUPS = 6, N_NAMED = 2 };
+enum { N_WORST = 5, MAX_GROUPS = 6, N_NAMED = 2, NAME_WIDTH = 11 };
 
 static oct_quantize_summary summary_of(const oct_quantized *q)
 {
@@ -30,7 +30,7 @@ static int find_worst(const oct_quantized *q, oct_quantize_layer worst[N_WORST])
     for (int32_t i = 0; oct_quantized_layer(q, i, &layer); i++) {
         int at = n;
 
-        if (!(layer.noise > 0)) continue;
+        if (!(layer.noise > 0) || layer.reason) continue; /* float layers only pass noise on */
         while (at > 0 && worst[at - 1].noise < layer.noise)
             at--;
         if (at == N_WORST) continue;
@@ -84,8 +84,14 @@ static int find_groups(const oct_quantized *q, group groups[MAX_GROUPS])
 /* "  what      text", made safe to print. */
 static void put_line(const char *what, char *text)
 {
+    const int width = cli_term_width(stdout);
+
     cli_text_clean(text);
-    (void)printf("%-10s %s\n", what, text);
+    (void)printf("%-10s ", what);
+    if (width && NAME_WIDTH + cli_text_width(text) > width)
+        cli_wrap_hanging(stdout, text, NAME_WIDTH, NAME_WIDTH, width);
+    else
+        (void)puts(text);
     free(text);
 }
 
@@ -145,10 +151,10 @@ static void print_accuracy(const cli_quantize_report *r)
 
 static void print_worst(const oct_quantize_layer *worst, int n)
 {
-    static const cli_column columns[] = {{"largest error", CLI_SHRINK},
-                                         {"operator", CLI_LEFT},
-                                         {"noise / signal", CLI_RIGHT},
-                                         {"dB", CLI_RIGHT}};
+    static const cli_column columns[] = {{"largest error", CLI_SHRINK, 0},
+                                         {"operator", CLI_LEFT, 2},
+                                         {"noise / signal", CLI_RIGHT, 0},
+                                         {"dB", CLI_RIGHT, 1}};
     cli_table *t;
 
     if (!n) return;
@@ -189,6 +195,10 @@ void cli_quantize_print(const cli_quantize_report *r)
     oct_quantize_layer worst[N_WORST];
     const int n_worst = find_worst(r->q, worst);
 
+    if (r->c->opt.quiet) { /* asked for were the file, and accuracy if there are labels */
+        if (r->has_accuracy) print_accuracy(r);
+        return;
+    }
     put_line("written", cli_format("%s, for target %s; best for %s", r->output, r->target,
                                    s.best_for ? s.best_for : "any runtime"));
     put_line("integer", cli_format("%d of %d layers: %.1f%% of the MACs, %.1f%% of the weights",
@@ -202,11 +212,10 @@ void cli_quantize_print(const cli_quantize_report *r)
              cli_format("%s -> %s, %.2f times smaller", cli_bytes((double)r->bytes_before, before),
                         cli_bytes((double)r->bytes_after, after),
                         (double)r->bytes_before / (double)r->bytes_after));
-    put_line("time", cli_format("%.2f s, %.2f times the float pass over %lld picture%s; %.0f MB "
-                                "peak resident",
-                                r->seconds,
-                                s.float_pass_seconds > 0 ? r->seconds / s.float_pass_seconds : 0,
-                                (long long)s.images, s.images == 1 ? "" : "s", r->peak_rss_mb));
+    put_line("time", cli_format("%.2f s, of which %.2f s to run the float network over %lld "
+                                "picture%s; %.0f MB peak resident",
+                                r->seconds, s.float_pass_seconds, (long long)s.images,
+                                s.images == 1 ? "" : "s", r->peak_rss_mb));
     if (r->has_accuracy) print_accuracy(r);
     put_line("seed", cli_format("%llu", (unsigned long long)r->seed));
     if (r->report) put_line("report", cli_format("%s", r->report));

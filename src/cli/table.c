@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Aligned tables. */
+/* Aligned tables: their cells and how they are printed. */
 #include "cli/table.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/table_layout.h"
 #include "cli/utf8.h"
-
-#define GAP        2  /* spaces between columns */
-#define SHRINK_MIN 12 /* a name shorter than this says nothing */
-
-struct cli_table {
-    const cli_column *columns;
-    int n_columns;
-    char **cells; /* n_cells; NULL: a rule instead of a whole row, in its first cell */
-    size_t n_cells, cap;
-};
 
 cli_table *cli_table_new(const cli_column *columns, int n_columns)
 {
@@ -31,7 +22,7 @@ void cli_table_free(cli_table *t)
 {
     if (!t) return;
     for (size_t i = 0; i < t->n_cells; i++)
-        free(t->cells[i]);
+        free(t->cells[i].text);
     free(t->cells);
     free(t);
 }
@@ -42,7 +33,7 @@ static void append(cli_table *t, char *text)
         t->cap = t->cap ? t->cap * 2 : 64;
         t->cells = cli_realloc(t->cells, t->cap, sizeof(*t->cells));
     }
-    t->cells[t->n_cells++] = text;
+    t->cells[t->n_cells++] = (cli_cell){text, CLI_PLAIN};
 }
 
 void cli_table_cell(cli_table *t, const char *fmt, ...)
@@ -57,74 +48,116 @@ void cli_table_cell(cli_table *t, const char *fmt, ...)
     append(t, text);
 }
 
+void cli_table_hue(cli_table *t, cli_hue hue)
+{
+    if (t->n_cells) t->cells[t->n_cells - 1].hue = hue;
+}
+
 void cli_table_rule(cli_table *t)
 {
     for (int i = 0; i < t->n_columns; i++)
         append(t, NULL);
 }
 
-/* Widths that hold all cells; in a narrow terminal the shrinking columns give way. */
-static void measure(const cli_table *t, int *widths, int term)
-{
-    int total = 0, shrinking = 0;
-
-    for (int i = 0; i < t->n_columns; i++)
-        widths[i] = cli_text_width(t->columns[i].title);
-    for (size_t k = 0; k < t->n_cells; k++) {
-        const int col = (int)(k % (size_t)t->n_columns);
-        const int w = t->cells[k] ? cli_text_width(t->cells[k]) : 0;
-
-        if (w > widths[col]) widths[col] = w;
-    }
-    for (int i = 0; i < t->n_columns; i++) {
-        total += widths[i] + (i ? GAP : 0);
-        shrinking += t->columns[i].align == CLI_SHRINK;
-    }
-    for (int i = 0; term && shrinking && total > term && i < t->n_columns; i++) {
-        if (t->columns[i].align != CLI_SHRINK) continue;
-        const int give = (total - term + shrinking - 1) / shrinking;
-        const int w = widths[i] - give < SHRINK_MIN ? SHRINK_MIN : widths[i] - give;
-
-        if (w < widths[i]) {
-            total -= widths[i] - w;
-            widths[i] = w;
-        }
-        shrinking--;
-    }
-}
+/* --- printing --- */
 
 static void spaces(FILE *out, int n)
 {
     if (n > 0) (void)fprintf(out, "%*s", n, "");
 }
 
-/* The text in exactly `width` columns, unless it is the last on its line. */
-static void put(FILE *out, const char *text, int width, cli_align align, bool last)
+/* The text without blanks at its end. */
+static void put_trimmed(FILE *out, const char *text)
 {
-    const int w = cli_text_width(text);
+    size_t len = strlen(text);
 
-    if (w > width) {
-        cli_utf8_put_middle(out, text, width);
-        return;
-    }
-    if (align == CLI_RIGHT) spaces(out, width - w);
-    if (last) { /* no blanks at the end of a line */
-        size_t len = strlen(text);
-
-        while (len && text[len - 1] == ' ')
-            len--;
-        (void)fwrite(text, 1, len, out);
-        return;
-    }
-    (void)fputs(text, out);
-    if (align != CLI_RIGHT) spaces(out, width - w);
+    while (len && text[len - 1] == ' ')
+        len--;
+    (void)fwrite(text, 1, len, out);
 }
 
-static void rule(const cli_table *t, const int *widths, FILE *out)
+static void put_hued(FILE *out, const cli_cell *c, const char *text, bool last)
 {
+    const bool hued = c->hue != CLI_PLAIN && *cli_color(out, c->hue);
+
+    if (hued) (void)fputs(cli_color(out, c->hue), out);
+    if (last)
+        put_trimmed(out, text);
+    else
+        (void)fputs(text, out);
+    if (hued) (void)fputs(cli_color(out, CLI_PLAIN), out);
+}
+
+/* The text in exactly the column's width, unless it is the last on its line. */
+static void put(FILE *out, const cli_table *t, const cli_layout *l, int col, const cli_cell *c,
+                bool last)
+{
+    const cli_align align = t->columns[col].align;
+    const int w = cli_text_width(c->text), width = l->widths[col];
+    char *cut = w > width && align == CLI_SHRINK ? cli_utf8_shorten(c->text, width, l->head) : NULL;
+
+    if (align == CLI_RIGHT) spaces(out, width - w);
+    put_hued(out, c, cut ? cut : c->text, last);
+    if (align != CLI_RIGHT && !last) spaces(out, width - w);
+    free(cut);
+}
+
+/* The last column, broken at words under itself. */
+static void put_wrapped(FILE *out, const char *text, int indent, int width)
+{
+    cli_wrap_hanging(out, text, indent, indent, indent + width);
+}
+
+static void put_row(FILE *out, const cli_table *t, const cli_layout *l, const cli_cell *row)
+{
+    int end = t->n_columns, at = 0, wide = -1; /* empty cells at the end need no blanks */
+    bool first = true;
+
+    while (end > 1 && (!l->shown[end - 1] || row[end - 1].text[0] == '\0'))
+        end--;
+    if (l->stacked >= 0) {
+        put_hued(out, &row[l->stacked], row[l->stacked].text, true);
+        if (end - 1 > l->stacked || l->stacked > 0) (void)fputc('\n', out);
+        at = CLI_TABLE_INDENT;
+        spaces(out, at);
+    }
+    for (int i = 0; i < end && wide < 0; i++) {
+        if (!l->shown[i] || i == l->stacked) continue;
+        spaces(out, first ? 0 : CLI_TABLE_GAP);
+        at += first ? 0 : CLI_TABLE_GAP;
+        first = false;
+        if (t->columns[i].align == CLI_WRAP && cli_text_width(row[i].text) > l->widths[i])
+            wide = i;
+        else
+            put(out, t, l, i, &row[i], i + 1 == end);
+        at += wide < 0 ? l->widths[i] : 0;
+    }
+    if (wide >= 0)
+        put_wrapped(out, row[wide].text, at, l->widths[wide]);
+    else
+        (void)fputc('\n', out);
+}
+
+static void put_titles(FILE *out, const cli_table *t, const cli_layout *l)
+{
+    cli_cell *titles = cli_alloc((size_t)t->n_columns, sizeof(*titles));
+
+    for (int i = 0; i < t->n_columns; i++)
+        titles[i] = (cli_cell){(char *)t->columns[i].title, CLI_BOLD};
+    put_row(out, t, l, titles);
+    free(titles);
+}
+
+static void put_rule(FILE *out, const cli_table *t, const cli_layout *l)
+{
+    bool first = true;
+
+    if (l->stacked >= 0) spaces(out, CLI_TABLE_INDENT);
     for (int i = 0; i < t->n_columns; i++) {
-        spaces(out, i ? GAP : 0);
-        for (int k = 0; k < widths[i]; k++)
+        if (!l->shown[i] || i == l->stacked) continue;
+        spaces(out, first ? 0 : CLI_TABLE_GAP);
+        first = false;
+        for (int k = 0; k < l->widths[i]; k++)
             (void)fputc('-', out);
     }
     (void)fputc('\n', out);
@@ -132,30 +165,19 @@ static void rule(const cli_table *t, const int *widths, FILE *out)
 
 void cli_table_print(const cli_table *t, FILE *out)
 {
-    int *widths = cli_alloc((size_t)t->n_columns, sizeof(*widths));
     const size_t n = (size_t)t->n_columns;
+    cli_layout l;
 
-    measure(t, widths, cli_term_width(out));
-    for (int i = 0; i < t->n_columns; i++) {
-        spaces(out, i ? GAP : 0);
-        put(out, t->columns[i].title, widths[i], t->columns[i].align, i + 1 == t->n_columns);
-    }
-    (void)fputc('\n', out);
-    rule(t, widths, out);
-    for (size_t k = 0; k + n <= t->n_cells; k += n) {
-        if (!t->cells[k]) {
-            rule(t, widths, out);
-            continue;
-        }
-        int end = t->n_columns; /* empty cells at the end need no blanks */
-
-        while (end > 1 && t->cells[k + (size_t)end - 1][0] == '\0')
-            end--;
-        for (int i = 0; i < end; i++) {
-            spaces(out, i ? GAP : 0);
-            put(out, t->cells[k + (size_t)i], widths[i], t->columns[i].align, i + 1 == end);
-        }
-        (void)fputc('\n', out);
-    }
-    free(widths);
+    cli_layout_init(&l, t, cli_term_width(out));
+    put_titles(out, t, &l);
+    put_rule(out, t, &l);
+    for (size_t k = 0; k + n <= t->n_cells; k += n)
+        if (t->cells[k].text)
+            put_row(out, t, &l, &t->cells[k]);
+        else
+            put_rule(out, t, &l);
+    if (l.n_dropped)
+        cli_say(out, "(%d column%s left out: the terminal is narrow)", l.n_dropped,
+                l.n_dropped == 1 ? "" : "s");
+    cli_layout_fini(&l);
 }

@@ -8,12 +8,18 @@
 typedef enum cli_align {
     CLI_LEFT,
     CLI_RIGHT,  /* numbers */
-    CLI_SHRINK, /* left; shortened in the middle where the terminal is too narrow */
+    CLI_SHRINK, /* names: in a narrow terminal cut in the middle, or on lines of their own */
+    CLI_WRAP,   /* sentences, the last column: broken at words */
 } cli_align;
 
 typedef struct cli_column {
     const char *title;
     cli_align align;
+    /*
+     * In a narrow terminal the column with the greatest goes first. 0: never; 1: only if names on
+     * lines of their own do not help; 2 and more: so that names stay beside their rows.
+     */
+    int drop;
 } cli_column;
 
 typedef struct cli_table cli_table;
@@ -24,7 +30,8 @@ void cli_table_free(cli_table *t);
 
 /* Appends the next cell, rows after one another. The text is copied and made safe to print. */
 void cli_table_cell(cli_table *t, const char *fmt, ...) CLI_PRINTF(2, 3);
-void cli_table_rule(cli_table *t); /* a line between the rows before and after */
+void cli_table_hue(cli_table *t, cli_hue hue); /* of the last cell */
+void cli_table_rule(cli_table *t);             /* a line between the rows before and after */
 void cli_table_print(const cli_table *t, FILE *out);
 
 /* Makes text from a file safe for a terminal, in place: control characters and broken UTF-8 become
@@ -40,5 +47,7 @@ const char *cli_time(double ns, char text[CLI_UNIT_SIZE]); /* "1.23 ms" */
 
 /* Writes words of `text` wrapped at `width`, all lines indented; paragraphs are split by '\n'. */
 void cli_wrap(FILE *out, const char *text, int indent, int width);
+/* The same, with the first word at the cursor, which stands in column `at`. */
+void cli_wrap_hanging(FILE *out, const char *text, int at, int indent, int width);
 
 #endif

@@ -72,29 +72,33 @@ int cli_text_width(const char *text)
     return w;
 }
 
-void cli_utf8_put_middle(FILE *out, const char *text, int width)
+char *cli_utf8_shorten(const char *text, int width, int head)
 {
-    const int all = cli_text_width(text);
-    const int head = (width - 2) / 2, tail_from = all - (width - 2 - head);
+    const int all = cli_text_width(text), tail_from = all - (width - 2 - head);
+    char *copy = cli_alloc(strlen(text) + 4, 1), *to = copy;
     uint32_t code = 0;
     int at = 0;
     bool cut = false;
 
+    if (all <= width) return strcpy(copy, text);
     for (int len; (len = cli_utf8_next(text, &code)) > 0; text += len) {
         const int w = cli_utf8_width(code);
 
         if (at + w <= head || at >= tail_from) {
-            (void)fwrite(text, 1, (size_t)len, out);
+            memcpy(to, text, (size_t)len);
+            to += len;
         } else {
             /* A wide character on the edge leaves a column: filled with one more dot. */
             if (!cut)
-                (void)fputs(at < head ? "..." : "..", out);
+                to = stpcpy(to, at < head ? "..." : "..");
             else if (at < tail_from && at + w > tail_from)
-                (void)fputc('.', out);
+                *to++ = '.';
             cut = true;
         }
         at += w;
     }
+    *to = '\0';
+    return copy;
 }
 
 static const char *with_unit(double v, double base, const char *const *units, int n_units,
@@ -136,31 +140,54 @@ const char *cli_time(double ns, char text[CLI_UNIT_SIZE])
     return with_unit(ns, 1000, units, (int)CLI_COUNT(units), " ns", text);
 }
 
-void cli_wrap(FILE *out, const char *text, int indent, int width)
+/* Columns of the first n bytes. */
+static int part_width(const char *text, size_t n)
 {
-    int col = 0;
+    uint32_t code = 0;
+    int w = 0;
+
+    for (size_t at = 0; at < n;) {
+        const int len = cli_utf8_next(text + at, &code);
+
+        if (len == 0) break;
+        w += len < 0 ? 1 : cli_utf8_width(code);
+        at += len < 0 ? 1 : (size_t)len;
+    }
+    return w;
+}
+
+void cli_wrap_hanging(FILE *out, const char *text, int at, int indent, int width)
+{
+    bool is_first = true; /* word of its line */
+    int blanks = 0, col = at;
 
     while (*text) {
-        const int len = (int)strcspn(text, " \n");
+        const size_t len = strcspn(text, " \n");
+        const int w = part_width(text, len);
 
+        if (len && !is_first && col + 1 + w > width) {
+            (void)fputc('\n', out);
+            is_first = true;
+            blanks = col = indent;
+        }
         if (len) {
-            if (col && col + 1 + len > width) {
-                (void)fputc('\n', out);
-                col = 0;
-            }
-            if (col == 0)
-                col = fprintf(out, "%*s", indent, "");
-            else
-                col += fprintf(out, " ");
-            /* The first word of a line follows the indent without a blank. */
-            col += fprintf(out, "%.*s", len, text);
+            (void)fprintf(out, "%*s%.*s", is_first ? blanks : 1, "", (int)len, text);
+            col += (is_first ? 0 : 1) + w;
+            is_first = false;
         }
         text += len;
         if (*text == '\n') {
             (void)fputc('\n', out);
-            col = 0;
+            is_first = true;
+            blanks = col = indent;
         }
         if (*text) text++;
     }
-    if (col) (void)fputc('\n', out);
+    if (!is_first) (void)fputc('\n', out);
+}
+
+void cli_wrap(FILE *out, const char *text, int indent, int width)
+{
+    if (*text && *text != '\n') (void)fprintf(out, "%*s", indent, "");
+    cli_wrap_hanging(out, text, indent, indent, width);
 }

@@ -12,7 +12,11 @@ int cli_utf8_next(const char *s, uint32_t *code);
 /* Columns a character takes: 0 (combining), 1 or 2 (wide). */
 int cli_utf8_width(uint32_t code);
 
-/* Writes `text` in exactly `width` columns, its middle replaced by "..". */
-void cli_utf8_put_middle(FILE *out, const char *text, int width);
+/*
+ * A copy in `width` columns at most, to be freed: of a longer text, `head` columns and the end,
+ * with
+ * ".." between them; exactly `width` columns then.
+ */
+char *cli_utf8_shorten(const char *text, int width, int head);
 
 #endif

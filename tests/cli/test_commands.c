@@ -255,7 +255,22 @@ static void bench_runs_streams_and_batches(void **state)
     assert_int_equal(octet(p, "bench two.onnx --batch 4 --seconds 0.05"), 0);
     must_contain(p->last.out, "batch 4");
     must_contain(p->last.out, "GMAC/s");
-    assert_string_equal(p->last.err, "");
+}
+
+/* A16: "--runs 5" was measured eight times. */
+static void bench_makes_the_runs_that_were_asked_for(void **state)
+{
+    static const int runs[] = {1, 4, 5};
+    place *p = *state;
+    char words[128], want[64];
+
+    make_net(p);
+    for (size_t i = 0; i < OCT_COUNT(runs); i++) {
+        snprintf(words, sizeof(words), "bench net.onnx net.onnx --runs %d", runs[i]);
+        snprintf(want, sizeof(want), "\n%d runs each", runs[i]);
+        assert_int_equal(octet(p, words), 0);
+        must_contain(p->last.out, want);
+    }
 }
 
 /* A layer that is not in both models has no gain; one that has not gained says why. */
@@ -358,7 +373,126 @@ static void progress_is_for_terminals(void **state)
     assert_int_equal(octet_on_terminal(p, "bench net.onnx --seconds 0.5 --quiet", 80), 0);
     assert_null(strstr(p->last.out, "measuring ["));
     assert_int_equal(octet(p, "bench net.onnx --seconds 0.5"), 0);
+    assert_null(strstr(p->last.err, "measuring")); /* not within the first seconds */
+}
+
+/* A13: where there is no terminal, a line now and then; here at every step. */
+static void progress_is_told_in_lines_elsewhere(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(setenv("OCTET_PROGRESS_SECONDS", "0", 1), 0);
+    assert_int_equal(octet(p, "bench net.onnx --runs 3"), 0);
+    must_contain(p->last.err, "octet: measuring 33%  1/3");
+    assert_null(strchr(p->last.err, '\r'));
+    assert_null(strchr(p->last.err, '\033'));
+    assert_int_equal(octet(p, "bench net.onnx --runs 3 --quiet"), 0);
     assert_string_equal(p->last.err, "");
+    assert_int_equal(setenv("OCTET_PROGRESS_SECONDS", "100000", 1), 0);
+}
+
+static void count_escapes(place *p, const char *words, bool wanted)
+{
+    (void)octet_on_terminal(p, words, 70);
+    assert_true((strchr(p->last.out, '\033') != NULL) == wanted);
+}
+
+static void colours_and_escapes_are_for_terminals_that_want_them(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    count_escapes(p, "inspect net.onnx", true);
+    count_escapes(p, "inspect nothing.onnx", true);
+    assert_int_equal(octet(p, "inspect net.onnx"), 0);
+    assert_null(strchr(p->last.out, '\033'));
+    assert_int_equal(setenv("NO_COLOR", "1", 1), 0);
+    count_escapes(p, "inspect net.onnx", false);
+    assert_int_equal(unsetenv("NO_COLOR"), 0);
+    assert_int_equal(setenv("TERM", "dumb", 1), 0);
+    count_escapes(p, "inspect net.onnx", false);
+    count_escapes(p, "bench net.onnx --seconds 0.5", false);
+    assert_int_equal(setenv("TERM", "xterm", 1), 0);
+}
+
+/* A11: nothing is broken by the terminal itself. */
+static void lines_fit_the_terminal(void **state)
+{
+    static const char *const words[] = {"--help",
+                                        "help quantize",
+                                        "help eval",
+                                        "inspect net.onnx",
+                                        "bench net.onnx net.onnx --runs 1",
+                                        "profile net.onnx --runs 1 --quiet",
+                                        "simplify --list",
+                                        "inspect net.onnxx",
+                                        "doctor"};
+    static const int widths[] = {60, 80, 140};
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(setenv("NO_COLOR", "1", 1), 0);
+    for (size_t i = 0; i < OCT_COUNT(words); i++)
+        for (size_t k = 0; k < OCT_COUNT(widths); k++) {
+            (void)octet_on_terminal(p, words[i], widths[k]);
+            for (char *line = strtok(p->last.out, "\r\n"); line; line = strtok(NULL, "\r\n"))
+                if ((int)strlen(line) > widths[k] && strchr(line + strspn(line, " "), ' ') &&
+                    !strstr(line, "\033[K"))
+                    fail_msg("octet %s at %d columns: %s", words[i], widths[k], line);
+        }
+    assert_int_equal(unsetenv("NO_COLOR"), 0);
+}
+
+/* A12: one meaning for all commands: what was asked for stays. */
+static void quiet_keeps_results_only(void **state)
+{
+    static const struct {
+        const char *words;
+        bool prints;
+    } cases[] = {{"inspect net.onnx", true},
+                 {"inspect net.onnx --graph g.dot", false},
+                 {"bench net.onnx --runs 1", true},
+                 {"profile net.onnx --runs 1", true},
+                 {"simplify net.onnx out.onnx", false},
+                 {"simplify --list", true},
+                 {"doctor", true},
+                 {"synth --out s --count 1 --size 64", false},
+                 {"run net.onnx --input x.npy --out r", false}};
+    place *p = *state;
+    char words[128];
+
+    make_net(p);
+    make_npy(p, "x.npy", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 8, 8});
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        snprintf(words, sizeof(words), "%s --quiet", cases[i].words);
+        assert_int_equal(octet(p, words), 0);
+        assert_string_equal(p->last.err, "");
+        if ((p->last.out[0] != '\0') != cases[i].prints)
+            fail_msg("octet %s printed: %s", words, p->last.out);
+    }
+}
+
+/* A16: a Ctrl-C is told, and leaves no unfinished file. */
+static void interrupt_is_told(void **state)
+{
+    place *p = *state;
+    char path[128], text[1024];
+    FILE *f;
+    int n;
+
+    make_net(p);
+    n = count_files(p);
+    /* The comment hides where the output would go otherwise. */
+    assert_int_equal(
+        octet_interrupted(p, "bench net.onnx --seconds 1000 2>said.txt #", 700, SIGINT),
+        128 + SIGINT);
+    snprintf(path, sizeof(path), "%s/said.txt", p->dir);
+    assert_non_null(f = fopen(path, "r"));
+    text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+    fclose(f);
+    must_contain(text, "octet: interrupted; no unfinished file is left");
+    assert_int_equal(count_files(p), n + 1);
 }
 
 static void interrupt_ends_at_once(void **state)
@@ -416,6 +550,15 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(profile_adds_up, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(narrow_terminals_shorten_names, place_setup,
                                         place_teardown),
+        cmocka_unit_test_setup_teardown(bench_makes_the_runs_that_were_asked_for, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(progress_is_told_in_lines_elsewhere, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(colours_and_escapes_are_for_terminals_that_want_them,
+                                        place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(lines_fit_the_terminal, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(quiet_keeps_results_only, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(interrupt_is_told, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(progress_is_for_terminals, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(interrupt_ends_at_once, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(interrupt_leaves_nothing_half_written, place_setup,

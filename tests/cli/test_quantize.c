@@ -141,7 +141,7 @@ static void quantizes_and_tells(void **state)
     must_contain(p->last.out, "written    out.onnx, for target octet");
     must_contain(p->last.out, "of 3 layers");
     must_contain(p->last.out, "times smaller");
-    must_contain(p->last.out, "times the float pass over 4 pictures");
+    must_contain(p->last.out, " s to run the float network over 4 pictures");
     must_contain(p->last.out, "largest error");
     must_contain(p->last.out, "next       measure it: octet eval out.onnx");
     assert_int_equal(octet(p, "inspect out.onnx"), 0);

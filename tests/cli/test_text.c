@@ -3,7 +3,9 @@
 #include "test.h"
 
 #include "cli/near.h"
+#include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/table_layout.h"
 #include "cli/utf8.h"
 
 static void width_counts_columns_not_bytes(void **state)
@@ -89,17 +91,70 @@ static void shortened_text_has_exactly_the_width(void **state)
     (void)state;
     for (size_t i = 0; i < OCT_COUNT(texts); i++)
         for (int width = 6; width < 16; width++) {
-            char *text = NULL;
-            size_t size = 0;
-            FILE *f = open_memstream(&text, &size);
+            for (int head = 0; head <= width - 2; head++) {
+                char *text = cli_utf8_shorten(texts[i], width, head);
 
-            assert_non_null(f);
-            cli_utf8_put_middle(f, texts[i], width);
-            fclose(f);
-            assert_int_equal(cli_text_width(text), width);
-            assert_non_null(strstr(text, ".."));
-            free(text);
+                assert_int_equal(cli_text_width(text), width);
+                assert_non_null(strstr(text, ".."));
+                free(text);
+            }
         }
+}
+
+/* Three names that a cut in the middle would make one (A11). */
+static void names_stay_different_in_narrow_tables(void **state)
+{
+    static const cli_column columns[] = {
+        {"#", CLI_RIGHT, 2}, {"node", CLI_SHRINK, 0}, {"operator", CLI_LEFT, 0}};
+    static const char *const names[] = {"/model.22/cv2.0/cv2.0.0/act/Sigmoid",
+                                        "/model.22/cv2.0/cv2.0.1/act/Sigmoid",
+                                        "/model.22/cv2.1/cv2.1.0/act/Sigmoid"};
+    cli_table *t = cli_table_new(columns, 3);
+
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(names); i++) {
+        cli_table_cell(t, "%d", (int)i);
+        cli_table_cell(t, "%s", names[i]);
+        cli_table_cell(t, "Sigmoid");
+    }
+    for (int term = 20; term < 60; term++) {
+        cli_layout l;
+        char *cut[OCT_COUNT(names)];
+        int width = 0;
+
+        cli_layout_init(&l, t, term);
+        for (int i = 0; i < 3; i++)
+            if (l.shown[i] && i != l.stacked) width += l.widths[i] + 2;
+        assert_true(width - 2 <= term);
+        for (size_t i = 0; i < OCT_COUNT(names); i++)
+            cut[i] = cli_utf8_shorten(names[i], l.stacked < 0 ? l.widths[1] : 100, l.head);
+        assert_string_not_equal(cut[0], cut[1]);
+        assert_string_not_equal(cut[0], cut[2]);
+        assert_string_not_equal(cut[1], cut[2]);
+        for (size_t i = 0; i < OCT_COUNT(names); i++)
+            free(cut[i]);
+        cli_layout_fini(&l);
+    }
+    cli_table_free(t);
+}
+
+static void progress_fits_its_line(void **state)
+{
+    static const cli_progress_state states[] = {{"calibrating", 7, 300, 2},
+                                                {"evaluating, AP 0.412 so far", 320, 320, 61},
+                                                {"one layer at a time", 1, 1000000, 0.1},
+                                                {"x", 0, 0, 0}};
+    char text[1024];
+
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(states); i++)
+        for (int width = 20; width < 150; width++) {
+            cli_progress_bar(&states[i], width, text, sizeof(text));
+            assert_true(cli_text_width(text) < width);
+            assert_non_null(strchr(text, '%'));
+        }
+    cli_progress_line(&states[0], text, sizeof(text));
+    assert_string_equal(text, "octet: calibrating 2%  7/300  1:23 left");
 }
 
 static void units_keep_three_digits(void **state)
@@ -164,6 +219,8 @@ int main(void)
         cmocka_unit_test(hostile_text_becomes_harmless),
         cmocka_unit_test(tables_align_and_end_without_blanks),
         cmocka_unit_test(shortened_text_has_exactly_the_width),
+        cmocka_unit_test(names_stay_different_in_narrow_tables),
+        cmocka_unit_test(progress_fits_its_line),
         cmocka_unit_test(units_keep_three_digits),
         cmocka_unit_test(nearest_names_are_near),
         cmocka_unit_test(words_are_wrapped),

@@ -164,7 +164,7 @@ static oct_status find_missing(oct_dataset *d)
     for (size_t i = 0; i < d->n_items; i++) {
         const oct_item item = d->items[i];
 
-        if (oct_is_file(item.path)) {
+        if (item.frame > 0 || oct_is_file(item.path)) { /* the file of a video is asked for once */
             d->items[n++] = item;
             continue;
         }

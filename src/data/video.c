@@ -19,7 +19,7 @@
 
 #define IO_SIZE     65536
 #define MAX_PIXELS  178956970 /* as for pictures */
-#define MAX_FRAMES  ((int64_t)10000000)
+#define MAX_FRAMES  10000000
 #define MAX_STREAMS 64
 
 struct oct_video {
@@ -266,9 +266,12 @@ void oct_video_close(oct_video *v)
 oct_status oct_video_count(oct_video *v, int64_t *n)
 {
     *n = 0;
-    while (*n < MAX_FRAMES && av_read_frame(v->format, v->packet) >= 0) {
+    while (av_read_frame(v->format, v->packet) >= 0) {
         *n += v->packet->stream_index == v->stream && !(v->packet->flags & AV_PKT_FLAG_DISCARD);
         av_packet_unref(v->packet);
+        if (*n > MAX_FRAMES)
+            return oct_fail(v->ctx, OCT_ERR_UNSUPPORTED, "%s: more than %d pictures; cut it",
+                            v->path, MAX_FRAMES);
     }
     close_streams(v); /* from the start again */
     return open_streams(v);

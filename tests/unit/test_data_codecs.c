@@ -331,6 +331,24 @@ static void turns_tiff_every_way(void **state)
     }
 }
 
+/* Labels are parts of the upright picture. */
+static void matches_labels_with_turned_pictures(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = NULL;
+    uint8_t rgb[N_BYTES];
+
+    draw(rgb);
+    free(make_tiff(t, 8, 3, COMPRESSION_NONE, 6, rgb, W * 3).data);
+    put_folder(t, "images");
+    put_folder(t, "labels");
+    assert_int_equal(rename(below(t, "made.tif"), below(t, "images/a.tif")), 0);
+    put_text(t, "labels/a.txt", "0 0.5 0.5 0.5 1\n");
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "images"), below(t, "labels"), false, &d));
+    assert_label(d, 0, 0, H * 0.25, 0, H * 0.5, W, 0);
+    oct_dataset_close(d);
+}
+
 /* --- PNG's own EXIF --- */
 
 static void turns_png_by_exif(void **state)
@@ -470,6 +488,7 @@ int main(void)
         TEST(refuses_strange_bmp),
         TEST(reads_tiff),
         TEST(turns_tiff_every_way),
+        TEST(matches_labels_with_turned_pictures),
         TEST(turns_png_by_exif),
         TEST(refuses_what_is_cut_off),
         TEST(survives_flipped_bytes),

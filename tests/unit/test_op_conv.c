@@ -127,6 +127,11 @@ static void transposed_conv_spreads_windows(void **state)
     assert_ok(f->ctx, oct_node_set_ints(n, "output_shape", (int64_t[]){1, 1, 4}, 3));
     assert_gives(n, DIMS(1, 1, 4), (float[]){2, 13, 20, 30});
     assert_int_equal(oct_op_conv_transpose.macs(n), 6);
+    /* SAME: as large as ONNX says, also where windows leave gaps (docs/differences.md) */
+    n = NODE(f, &oct_op_conv_transpose, 1, x, constant(f, F32, DIMS(1, 1, 1), (double[]){1}));
+    assert_ok(f->ctx, oct_node_set_ints(n, "strides", (int64_t[]){3}, 1));
+    assert_ok(f->ctx, oct_node_set_str(n, "auto_pad", "SAME_UPPER"));
+    assert_gives(n, DIMS(1, 1, 6), (float[]){1, 0, 0, 10, 0, 0});
 }
 
 static void moved_taps_read_between_pixels(void **state)

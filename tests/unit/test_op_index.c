@@ -152,6 +152,12 @@ static void sampling_far_outside_is_harmless(void **state)
     assert_gives(n, DIMS(1, 1, 1, 3), (float[]){0, 0, 1.5});
     assert_ok(f->ctx, oct_node_set_str(n, "padding_mode", "border"));
     assert_gives(n, DIMS(1, 1, 1, 3), (float[]){2, 2, 1.5});
+    /* 0.3 beyond the border's pixel: on the border, as ONNX says (docs/differences.md) */
+    grid = constant(f, OCT_DTYPE_F32, DIMS(1, 1, 1, 2), (double[]){-1.3, 0.5});
+    n = NODE(f, &oct_op_grid_sample, 1, x, grid);
+    assert_ok(f->ctx, oct_node_set_str(n, "mode", "cubic"));
+    assert_ok(f->ctx, oct_node_set_str(n, "padding_mode", "border"));
+    assert_gives(n, DIMS(1, 1, 1, 1), (float[]){2});
     oct_value *rois = constant(f, OCT_DTYPE_F32, DIMS(1, 4), (double[]){-1e30, 0, 1e30, 1});
     n = NODE(f, &oct_op_roi_align, 1, x, rois, INTS(f, 0));
     assert_refuses(n, OCT_ERR_SHAPE, "region");

@@ -140,13 +140,10 @@ static void print_accuracy(const cli_quantize_report *r)
                  cli_format("AP %.4f -> %.4f (%+.4f), AP50 %.4f -> %.4f, %lld pictures", a->ap,
                             b->ap, b->ap - a->ap, a->ap50, b->ap50, (long long)r->after.images));
     if (!r->is_classifier && n->difference >= 0 && a->ap >= 0)
-        put_line("", cli_format("the change is +- %.4f%s; AP itself +- %.4f on other pictures of "
-                                "this kind",
-                                n->difference,
-                                fabs(b->ap - a->ap) <= n->difference
-                                    ? ": within the noise of so many pictures"
-                                    : "",
-                                n->ap));
+        put_line("", cli_format("%s: the change is +- %.4f (95 %%), AP +- %.4f",
+                                fabs(b->ap - a->ap) <= n->difference ? "within the noise"
+                                                                     : "more than noise",
+                                n->difference, n->ap));
 }
 
 static void print_worst(const oct_quantize_layer *worst, int n)

@@ -248,7 +248,7 @@ oct_status cli_report_write(const cli_report *in)
     r.n_scenes = pictures.n;
     r.scenes_seen = pictures.n_seen;
     r.scene_score = pictures.score;
-    r.class_names = pictures.names;
+    r.class_names = (const char *const *)pictures.names;
     r.n_class_names = pictures.n_names;
     st = write_page(in, &r);
 done:

@@ -41,8 +41,8 @@ enum { CLI_REPORT_PICTURES = 8 };
 typedef struct cli_report_pictures {
     oct_report_scene list[CLI_REPORT_PICTURES];
     int n, n_seen;
-    float score;        /* boxes with less were left out */
-    const char **names; /* of classes */
+    float score;  /* boxes with less were left out */
+    char **names; /* of classes */
     int32_t n_names;
 } cli_report_pictures;
 

@@ -150,8 +150,9 @@ static void find_names(const cli_report *in, const looker *l, cli_report_picture
     if (!fit && n_classes != 80) return;
     p->n_names = n_classes;
     p->names = cli_alloc((size_t)n_classes, sizeof(*p->names));
-    for (int32_t i = 0; i < n_classes; i++)
-        p->names[i] = fit ? oct_dataset_category_name(in->truth, i) : oct_coco_name(i);
+    for (int32_t i = 0; i < n_classes; i++) /* copied: the page is written later */
+        p->names[i] =
+            cli_format("%s", fit ? oct_dataset_category_name(in->truth, i) : oct_coco_name(i));
 }
 
 /* --- which pictures --- */
@@ -299,5 +300,7 @@ void cli_report_pictures_fini(cli_report_pictures *p)
         free((void *)p->list[i].float_found);
         free((void *)p->list[i].int8_found);
     }
+    for (int32_t i = 0; i < p->n_names; i++)
+        free(p->names[i]);
     free(p->names);
 }

@@ -158,11 +158,8 @@ oct_status cli_score_noise(const oct_box_eval *e, const oct_box_eval *other, oct
 void cli_score_print_noise(FILE *out, const oct_box_metrics *m, const oct_box_noise *n)
 {
     if (m->ap < 0 || n->ap < 0) return;
-    (void)fprintf(
-        out,
-        "\nAP %.4f +- %.4f on %lld pictures: other pictures of this kind would give an AP "
-        "in that range 19 times of 20\n",
-        m->ap, n->ap, (long long)n->images);
+    (void)fprintf(out, "\nAP %.4f (+- %.4f on %lld pictures, 95 %%)\n", m->ap, n->ap,
+                  (long long)n->images);
 }
 
 void cli_score_noise_json(cli_json *j, const oct_box_noise *n)

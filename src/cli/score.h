@@ -22,7 +22,7 @@ void cli_score_json(cli_json *j, const oct_box_metrics *m, const oct_box_eval *e
  */
 oct_status cli_score_noise(const oct_box_eval *e, const oct_box_eval *other, oct_box_noise *out);
 
-/* "AP 0.4205 +- 0.0120 ..." */
+/* "AP 0.4205 (+- 0.0120 on 320 pictures, 95 %)" */
 void cli_score_print_noise(FILE *out, const oct_box_metrics *m, const oct_box_noise *n);
 
 /* ap_noise (null: not known) and resamples; precision50 and precision, the means of the classes. */

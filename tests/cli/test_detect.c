@@ -286,7 +286,7 @@ static void eval_prints_tables(void **state)
 
     assert_int_equal(octet(p, EVAL), 0);
     must_contain(p->last.out, "AP50");
-    must_contain(p->last.out, "AP 1.0000 +- 0.0000 on 2 pictures");
+    must_contain(p->last.out, "AP 1.0000 (+- 0.0000 on 2 pictures, 95 %)");
     must_contain(p->last.out, "post-process");
     must_contain(p->last.out, "2 images in ");
     must_contain(p->last.err, "family yolov8: ");

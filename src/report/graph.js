@@ -283,7 +283,7 @@ function markNode(l, show) {
   $("graph-view").focus({ preventScroll: true });
 }
 
-function search_(words) {
+function findNodes(words) {
   const list = words.toLowerCase().split(/\s+/).filter(Boolean);
   const text = (c) => (c.node ? c.node.name + " " + c.node.op : c.label).toLowerCase();
   graph.hits = list.length ? [...graph.leaves.values()].filter((c) => list.every((w) => text(c).includes(w))) : [];

@@ -148,7 +148,7 @@ function startKeys(view) {
     if (p && (p.x < b.x || p.y < b.y || p.x + p.width > b.x + b.width || p.y > b.y + b.height) && e.target.matches(":focus-visible")) centre(e.target.item);
     view.scrollTop = view.scrollLeft = 0;
   });
-  $("graph-search").addEventListener("input", (e) => search_(e.target.value));
+  $("graph-search").addEventListener("input", (e) => findNodes(e.target.value));
   $("graph-search").addEventListener("keydown", (e) => { if (e.key === "Enter") { nextHit(e.shiftKey ? -1 : 1); e.preventDefault(); } });
 }
 
@@ -188,7 +188,7 @@ function startGraph() {
   openSome();
   redraw(null);
   const s = graph.root.sum;
-  $("graph-lead").textContent = plural(s.nodes, "node") + ", " + s.integer + " of them on integers; folded into modules by their names.";
+  $("graph-lead").textContent = plural(s.nodes, "node") + ", " + s.integer + " of them on integers" + (graph.root.children.some((c) => c.module) ? "; folded into modules by their names." : ".");
   startDragging(view);
   startKeys(view);
   view.addEventListener("click", (e) => {

@@ -89,8 +89,13 @@ function startScenes() {
   const key = (k, label) => el("span", null, svg("svg", { width: 26, height: 14, class: "key", "aria-hidden": "true" },
     svg("g", { class: "box " + k }, svg("rect", { class: "below", x: 2, y: 2, width: 22, height: 10 }), svg("rect", { class: "line", x: 2, y: 2, width: 22, height: 10 }))), label + " (" + total[k] + ")");
   fill($("pictures-legend"), null, Object.entries(stateNames).map(([k, label]) => key(k, label)));
-  D.scenes.forEach((s, i) => $("picture-list").append(el("div", { class: "scene-block" }, el("p", { class: "pair-name" }, el("span", { class: "mono" }, s.name), " " + sceneText(s)),
-    el("button", { type: "button", class: "enlarge", "aria-label": "Enlarge " + s.name + ": " + sceneText(s), on: { click: () => enlarge(i) } }, bothSides(s)))));
+  D.scenes.forEach((s, i) => {
+    const pair = bothSides(s);
+    pair.addEventListener("click", () => enlarge(i)); // for the mouse; the button is for all
+    $("picture-list").append(el("div", { class: "scene-block" }, el("div", { class: "scene-head" },
+      el("p", { class: "pair-name" }, el("span", { class: "mono" }, s.name), " " + sceneText(s)),
+      el("button", { type: "button", class: "quiet enlarge no-print", "aria-label": "Enlarge " + s.name, on: { click: () => enlarge(i) } }, "Enlarge")), pair));
+  });
   $("enlarged").addEventListener("keydown", (e) => { if (e.key === "ArrowLeft") enlarge(scenes.at - 1); else if (e.key === "ArrowRight") enlarge(scenes.at + 1); });
   $("enlarged").addEventListener("click", (e) => { if (e.target === $("enlarged")) $("enlarged").close(); });
 }

@@ -183,8 +183,9 @@ static oct_status check_arguments(oct_ctx *ctx, const oct_dataset *d, const oct_
     if (oct_dataset_is_tensors(d))
         return oct_fail(ctx, OCT_ERR_ARG, "loader: the dataset (%s) has tensors, not pictures",
                         oct_dataset_kind(d));
-    if (dtype != OCT_DTYPE_F32 && dtype != OCT_DTYPE_U8)
-        return oct_fail(ctx, OCT_ERR_TYPE, "loader: pictures become float32 or uint8, not %s",
+    if (dtype != OCT_DTYPE_F32 && dtype != OCT_DTYPE_F16 && dtype != OCT_DTYPE_U8)
+        return oct_fail(ctx, OCT_ERR_TYPE,
+                        "loader: pictures become float32, float16 or uint8, not %s",
                         oct_dtype_name(dtype));
     if (n_threads < 0 || n_threads > MAX_THREADS || depth < 0 || depth > MAX_DEPTH)
         return oct_fail(ctx, OCT_ERR_ARG, "loader: %d threads, depth %d", n_threads, depth);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "data/resample.h"
+#include "tensor/small_float.h"
 
 #define MAX_SIDE 32768
 
@@ -250,6 +251,21 @@ static oct_status write_all(oct_ctx *ctx, const sink *s, const geometry *g, oct_
     return OCT_OK;
 }
 
+/* The float32 numbers, rounded. */
+static oct_status run_half(oct_ctx *ctx, const oct_preprocess *p, const oct_image *im, void *dst,
+                           oct_mapping *map)
+{
+    const size_t size = oct_preprocess_size(p, OCT_DTYPE_F32);
+    float *wide = oct_alloc(ctx, size);
+    oct_status st;
+
+    if (!wide) return OCT_ERR_MEMORY;
+    st = oct_preprocess_run(ctx, p, im, OCT_DTYPE_F32, wide, map);
+    if (!st) oct_f32_to_f16_n(wide, (int64_t)(size / sizeof(float)), dst);
+    oct_free(ctx, wide);
+    return st;
+}
+
 oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *options, const oct_image *im,
                               oct_dtype dtype, void *dst, oct_mapping *map)
 {
@@ -261,8 +277,10 @@ oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *options, const
 
     oct_preprocess_read(&p, options);
     OCT_TRY(oct_preprocess_check(ctx, &p));
+    if (dtype == OCT_DTYPE_F16) return run_half(ctx, &p, im, dst, map);
     if (dtype != OCT_DTYPE_F32 && dtype != OCT_DTYPE_U8)
-        return oct_fail(ctx, OCT_ERR_TYPE, "preprocess: pictures become float32 or uint8, not %s",
+        return oct_fail(ctx, OCT_ERR_TYPE,
+                        "preprocess: pictures become float32, float16 or uint8, not %s",
                         oct_dtype_name(dtype));
     g = fit(&p, im->width, im->height);
     OCT_TRY(oct_resampler_new(ctx, (oct_interpolation)p.interpolation, im, g.x, g.y, &r));

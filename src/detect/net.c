@@ -15,7 +15,9 @@ static bool takes_picture(const oct_value *v)
 {
     const oct_type *t = &v->type;
 
-    if (v->data || (t->dtype != OCT_DTYPE_F32 && t->dtype != OCT_DTYPE_U8)) return false;
+    if (v->data ||
+        (t->dtype != OCT_DTYPE_F32 && t->dtype != OCT_DTYPE_F16 && t->dtype != OCT_DTYPE_U8))
+        return false;
     return t->rank == 4 &&
            (t->dim[1] == 3 || t->dim[1] == 1 || t->dim[1] < 0 || t->dim[3] == 3 || t->dim[3] == 1);
 }
@@ -36,7 +38,7 @@ static oct_status find_input(oct_net *net, const oct_graph *g)
     }
     if (!net->input)
         return oct_fail(g->ctx, OCT_ERR_UNSUPPORTED,
-                        "no input takes a picture (float32 or uint8 [n,3,height,width] or "
+                        "no input takes a picture (float32, float16 or uint8 [n,3,height,width] or "
                         "[n,height,width,3]); '%s' is %s",
                         other ? other->name : "", other ? oct_type_text(&other->type, text) : "");
     if (other)

@@ -65,11 +65,14 @@ static oct_status raise_opset(oct_graph *g)
 oct_status oct_quantize_normalise(const oct_graph *g, oct_graph **out)
 {
     oct_graph *copy = NULL;
+    bool widened = false;
     oct_status st;
 
     OCT_TRY(oct_graph_clone(g, &copy));
     if ((st = raise_opset(copy))) goto fail;
     if ((st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
+    if ((st = oct_quantize_widen(copy, &widened))) goto fail;
+    if (widened && (st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
     if ((st = oct_graph_infer(copy))) goto fail;
     *out = copy;
     return OCT_OK;

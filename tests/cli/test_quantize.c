@@ -308,6 +308,58 @@ static void make_map(place *p, const char *file)
     assert_int_equal(teardown(&state), 0);
 }
 
+/* half.onnx: net.onnx in float16, its picture too. */
+static void make_half(place *p)
+{
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_graph *g = NULL;
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/net.onnx", p->dir);
+    assert_ok(ctx, oct_onnx_load(ctx, path, &g));
+    for (int32_t i = 0; i < g->n_value_ids; i++) {
+        oct_value *v = g->values[i];
+        oct_tensor *t = NULL;
+        oct_type type;
+
+        if (!v || v->type.dtype != OCT_DTYPE_F32) continue;
+        type = v->type;
+        type.dtype = v->type.dtype = OCT_DTYPE_F16;
+        if (!v->data) continue;
+        assert_ok(ctx, oct_tensor_make(ctx, &type, &t));
+        for (int64_t k = 0; k < oct_tensor_length(t); k++) {
+            const double x = oct_tensor_get_f64(v->data, k);
+
+            oct_store_f64(OCT_DTYPE_F16, t->data, k, 1, &x);
+        }
+        oct_tensor_unref(v->data);
+        v->data = t;
+    }
+    (void)snprintf(path, sizeof(path), "%s/half.onnx", p->dir);
+    assert_ok(ctx, oct_onnx_save(g, path, NULL));
+    oct_graph_free(g);
+    oct_ctx_free(ctx);
+}
+
+static void takes_float16_networks(void **state)
+{
+    place *p = *state;
+
+    make_half(p);
+    assert_int_equal(octet(p, "inspect half.onnx"), 0);
+    must_contain(p->last.out, "float16: 3 layers with weights");
+    assert_int_equal(octet(p, "eval half.onnx --images img --annotations classes.txt --json"), 0);
+    must_contain(p->last.out, "\"top1\": 1.0");
+    assert_int_equal(octet(p, "detect half.onnx img/0.png"), 0);
+    assert_int_equal(octet(p, "quantize half.onnx -o out.onnx --images img --annotations "
+                              "classes.txt"),
+                     0);
+    must_contain(p->last.out, "of 3 layers");
+    must_contain(p->last.out, "top-1 1.0000 -> 1.0000");
+    assert_int_equal(octet(p, "eval out.onnx --images img --annotations classes.txt --json"), 0);
+    must_contain(p->last.out, "\"top1\": 1.0");
+}
+
 #define MAP "quantize map.onnx -o out.onnx --images img "
 
 /* A fixed size is believed, whatever is usual elsewhere. */
@@ -698,6 +750,7 @@ int main(int argc, char **argv)
         TEST(the_size_of_the_network_counts),
         TEST(options_without_effect_say_so),
         TEST(says_what_it_assumes),
+        TEST(takes_float16_networks),
         TEST(recipe_equals_command_line),
         TEST(foreign_files_are_explained),
         TEST(files_are_replaced_only_if_octet_made_them),

@@ -197,6 +197,87 @@ static void quantizes_float_weights(void **state)
     oct_dataset_close(d);
 }
 
+/* --- float16 --- */
+
+/* All that is float32 in the fixture's graph becomes float16, as exports with half=True have it. */
+static void halve(fixture *f)
+{
+    for (int32_t i = 0; i < f->g->n_value_ids; i++) {
+        oct_value *v = f->g->values[i];
+        oct_tensor *t = NULL;
+        oct_type type;
+
+        if (!v || v->type.dtype != OCT_DTYPE_F32) continue;
+        type = v->type;
+        type.dtype = v->type.dtype = OCT_DTYPE_F16;
+        if (!v->data) continue;
+        assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
+        for (int64_t k = 0; k < oct_tensor_length(t); k++) {
+            const double x = oct_tensor_get_f64(v->data, k);
+
+            oct_store_f64(OCT_DTYPE_F16, t->data, k, 1, &x);
+        }
+        oct_tensor_unref(v->data);
+        v->data = t;
+    }
+    assert_ok(f->ctx, oct_graph_infer(f->g));
+}
+
+/* Runs a graph on one item of the data; its first output. */
+static oct_tensor *run_on(files *t, const oct_graph *g, const oct_dataset *d)
+{
+    oct_tensor *x = NULL, *y = NULL;
+    const oct_tensor *out = NULL;
+    oct_plan *p = NULL;
+    oct_run *r = NULL;
+
+    assert_ok(t->ctx, oct_plan_new(g, NULL, &p));
+    assert_ok(t->ctx, oct_run_new(t->ctx, p, &r));
+    assert_ok(t->ctx, oct_dataset_tensor((oct_dataset *)d, 0, "x", &x));
+    assert_ok(t->ctx, oct_run_set_input(r, "x", x));
+    assert_ok(t->ctx, oct_run_execute(r));
+    assert_ok(t->ctx, oct_run_output(r, 0, &out));
+    assert_ok(t->ctx, oct_tensor_copy(t->ctx, out, &y));
+    oct_tensor_unref(x);
+    oct_run_free(r);
+    oct_plan_free(p);
+    return y;
+}
+
+static void quantizes_float16(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_tensor *want, *got;
+    oct_quantize_options o;
+    oct_quantized *q = NULL;
+    oct_quant_info info = {.struct_size = sizeof(info)};
+    oct_dataset *d;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 8);
+    x = picture(f, 1, 4, 8, 8);
+    y = emit(f, &oct_op_relu, conv(f, &rng, x, &(conv_case){4, 8, 3, 1, 1, 1, 1}), NULL);
+    output(f, conv(f, &rng, y, &(conv_case){8, 8, 3, 1, 1, 1, 1}));
+    halve(f);
+    d = items(t, x, 2);
+    oct_quantize_options_init(&o);
+    o.tail = "off";
+    assert_ok(t->ctx, oct_quantize(f->g, d, &o, &q));
+    oct_graph_quant_info(oct_quantized_graph(q), &info);
+    assert_int_equal(info.layers_quantized, 2);
+    want = run_on(t, f->g, d);
+    got = run_on(t, oct_quantized_graph(q), d);
+    assert_int_equal(got->type.dtype, OCT_DTYPE_F16); /* as in the file */
+    assert_string_equal(oct_quantized_graph(q)->outputs[0]->name, f->g->outputs[0]->name);
+    assert_same("quantized float16", got, want, 0.05);
+    oct_tensor_unref(want);
+    oct_tensor_unref(got);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 /* --- biases of NPUs --- */
 
 /* Codes of all biases of a file; fails on one beyond 16 bits or a scale that is no power of two. */
@@ -293,6 +374,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(projects_levels_by_one_weight, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(shares_heads_between_levels, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(quantizes_float_weights, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(quantizes_float16, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(biases_of_npus_have_16_bits, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(does_not_divide_by_zero, setup_files, teardown_files),
     };

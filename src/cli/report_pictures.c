@@ -118,26 +118,43 @@ static oct_status read_file(cli *c, const char *path, const void **data, size_t 
     return OCT_OK;
 }
 
-/* The library writes pictures to files only. */
-static oct_status encode(cli *c, const oct_image *im, const void **data, size_t *size)
+/* A folder for files that live until the pictures are made. */
+static char *scratch_new(cli *c)
 {
     const char *tmp = getenv("TMPDIR");
-    char *dir = cli_format("%s/octet-XXXXXX", tmp && *tmp ? tmp : "/tmp"), *path;
-    oct_status st;
+    char *dir = cli_format("%s/octet-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 
-    if (!mkdtemp(dir)) {
-        st = cli_fail(c, OCT_ERR_IO, "%s: cannot make this folder", dir);
-        free(dir);
-        return st;
-    }
-    path = cli_format("%s/picture.jpg", dir);
-    st = oct_image_save(c->ctx, im, path);
-    if (!st) st = read_file(c, path, data, size);
-    (void)unlink(path);
-    (void)rmdir(dir);
-    free(path);
+    if (mkdtemp(dir)) return dir;
+    (void)cli_fail(c, OCT_ERR_IO, "%s: cannot make this folder", dir);
     free(dir);
-    return st;
+    return NULL;
+}
+
+static char *scratch_path(const char *dir, int i)
+{
+    return cli_format("%s/%d.jpg", dir, i);
+}
+
+/* Files go together, not one by one: a new one with the old one's inode would count as the same. */
+static void scratch_free(char *dir, int n)
+{
+    for (int i = 0; dir && i < n; i++) {
+        char *path = scratch_path(dir, i);
+
+        (void)unlink(path);
+        free(path);
+    }
+    if (dir) (void)rmdir(dir);
+    free(dir);
+}
+
+/* The library writes pictures to files only. */
+static oct_status encode(cli *c, const oct_image *im, const char *path, const void **data,
+                         size_t *size)
+{
+    const oct_status st = oct_image_save(c->ctx, im, path);
+
+    return st ? st : read_file(c, path, data, size);
 }
 
 /* Names of the classes: the labels' if they fit, COCO's 80, or none: the page shows numbers. */
@@ -215,7 +232,8 @@ static int by_difference(const void *a, const void *b)
 }
 
 /* The picture itself, small, and the boxes in its pixels; these are the scene's from here on. */
-static oct_status make_scene(const cli_report *in, const char *path, view *v, oct_report_scene *s)
+static oct_status make_scene(const cli_report *in, const char *path, const char *scratch, view *v,
+                             oct_report_scene *s)
 {
     const char *slash = strrchr(path, '/');
     oct_image *im = NULL, *small = NULL;
@@ -223,7 +241,7 @@ static oct_status make_scene(const cli_report *in, const char *path, view *v, oc
     oct_status st = oct_image_load(in->c->ctx, path, NULL, &im);
 
     if (!st) st = shrink(in->c->ctx, im, &small, &scale);
-    if (!st) st = encode(in->c, small, &s->data, &s->size);
+    if (!st) st = encode(in->c, small, scratch, &s->data, &s->size);
     if (!st) {
         s->width = oct_image_width(small);
         s->height = oct_image_height(small);
@@ -246,6 +264,26 @@ static oct_status make_scene(const cli_report *in, const char *path, view *v, oc
     return st;
 }
 
+static oct_status draw_worst(const cli_report *in, const oct_dataset *d, view *views, int64_t n,
+                             cli_report_pictures *p)
+{
+    char *dir = scratch_new(in->c);
+    oct_status st = dir ? OCT_OK : OCT_ERR_IO;
+
+    for (int64_t i = 0; !st && i < n && p->n < CLI_REPORT_PICTURES; i++) {
+        char *scratch = scratch_path(dir, p->n);
+
+        if (views[i].n[0] || views[i].n[1]) {
+            st = make_scene(in, oct_dataset_path(d, views[i].index), scratch, &views[i],
+                            &p->list[p->n]);
+            p->n++; /* what there is of it is freed */
+        }
+        free(scratch);
+    }
+    scratch_free(dir, p->n);
+    return st;
+}
+
 static oct_status make_scenes(const cli_report *in, looker both[2], const oct_dataset *d,
                               cli_report_pictures *p)
 {
@@ -260,11 +298,7 @@ static oct_status make_scenes(const cli_report *in, looker both[2], const oct_da
     }
     cli_progress_end(in->c);
     qsort(views, (size_t)tries, sizeof(*views), by_difference);
-    for (int64_t i = 0; !st && i < tries && p->n < CLI_REPORT_PICTURES; i++) {
-        if (!views[i].n[0] && !views[i].n[1]) break;
-        st = make_scene(in, oct_dataset_path(d, views[i].index), &views[i], &p->list[p->n]);
-        p->n++; /* what there is of it is freed */
-    }
+    if (!st) st = draw_worst(in, d, views, tries, p);
     p->n_seen = (int)tries;
     p->score = SCORE;
     for (int64_t i = 0; i < tries; i++) {

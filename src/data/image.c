@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/sniff.h"
 #include "data/files.h"
 
 #define MAX_PIXELS 178956970 /* where Pillow starts to warn */
@@ -104,6 +105,8 @@ bool oct_is_picture_file(const char *path)
 
 static oct_status find_codec(oct_ctx *ctx, oct_bytes file, const oct_codec **out)
 {
+    const oct_kind *kind;
+
     if (!file.size) return oct_fail(ctx, OCT_ERR_FORMAT, "the file is empty");
     if ((*out = oct_codec_by_bytes(file))) return OCT_OK;
     for (size_t i = 0; i < OCT_COUNT(unread); i++) {
@@ -113,7 +116,9 @@ static oct_status find_codec(oct_ctx *ctx, oct_bytes file, const oct_codec **out
                             "%s is not read; make it a JPEG, PNG, WebP, BMP or TIFF file",
                             unread[i].name);
     }
-    return oct_fail(ctx, OCT_ERR_FORMAT, "no picture: neither JPEG nor PNG, WebP, BMP or TIFF");
+    kind = oct_sniff(file.data, file.size);
+    return oct_fail(ctx, OCT_ERR_FORMAT, "no picture: neither JPEG nor PNG, WebP, BMP or TIFF%s%s",
+                    kind ? "; it is " : "", kind ? kind->name : "");
 }
 
 static oct_status decode(oct_ctx *ctx, oct_bytes file, const oct_image_options *options,

@@ -4,6 +4,7 @@
 
 #include <octet/graph.h>
 
+#include "base/sniff.h"
 #include "onnx/read.h"
 
 oct_status oct_read_text(oct_reader *r, oct_arena *a, oct_span text, const char *what,
@@ -191,6 +192,58 @@ oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t size, oct
     return read_buffer(ctx, (oct_span){data, size}, NULL, NULL, out);
 }
 
+/* --- files that are something else, or a part --- */
+
+static bool next_varint(oct_span *s, uint64_t *out)
+{
+    *out = 0;
+    for (int shift = 0; shift < 64 && s->size; shift += 7) {
+        const uint8_t b = *s->p++;
+
+        s->size--;
+        *out |= (uint64_t)(b & 0x7f) << shift;
+        if (!(b & 0x80)) return true;
+    }
+    return false;
+}
+
+/* Does the file begin as a network does, and end before one of its parts? */
+static bool is_cut(oct_span s, uint64_t *missing)
+{
+    enum { IR_VERSION = 0x08, MOST_VERSION = 100 };
+    uint64_t tag, len;
+
+    if (s.size < 2 || s.p[0] != IR_VERSION || s.p[1] > MOST_VERSION) return false;
+    while (next_varint(&s, &tag) && next_varint(&s, &len)) {
+        if ((tag & 7) == 0) continue; /* a number: it was the value */
+        if ((tag & 7) != 2) return false;
+        if (len > s.size) {
+            *missing = len - s.size;
+            return len < (uint64_t)1 << 40;
+        }
+        s.p += len;
+        s.size -= (size_t)len;
+    }
+    return false;
+}
+
+/* What the file is instead of a network, if that can be told. */
+static oct_status say_what_it_is(oct_ctx *ctx, oct_status st, oct_span all)
+{
+    uint64_t missing = 0;
+    const oct_kind *kind;
+
+    if (st != OCT_ERR_FORMAT) return st;
+    if (is_cut(all, &missing))
+        return oct_fail(ctx, st,
+                        "the file ends early (%zu bytes; %llu more are missing): was the download "
+                        "complete?",
+                        all.size, (unsigned long long)missing);
+    if (!(kind = oct_sniff(all.p, all.size))) return st;
+    return oct_fail(ctx, st, "is %s, not an ONNX network%s%s", kind->name, kind->advice ? "; " : "",
+                    kind->advice ? kind->advice : "");
+}
+
 oct_status oct_onnx_load(oct_ctx *ctx, const char *path, oct_graph **out)
 {
     const char *slash = strrchr(path, '/');
@@ -206,7 +259,10 @@ oct_status oct_onnx_load(oct_ctx *ctx, const char *path, oct_graph **out)
     }
     if (slash) folder[OCT_MAX(slash - path, 1)] = 0; /* "/model.onnx": the folder is "/" */
     st = read_buffer(ctx, (oct_span){oct_file_data(f), oct_file_size(f)}, f, folder, out);
-    if (st) oct_fail_at(ctx, st, path);
+    if (st) {
+        (void)say_what_it_is(ctx, st, (oct_span){oct_file_data(f), oct_file_size(f)});
+        oct_fail_at(ctx, st, path);
+    }
 done:
     oct_free(ctx, folder);
     oct_file_unref(f);

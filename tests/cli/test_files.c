@@ -175,6 +175,63 @@ static void networks_are_written_as_onnx_only(void **state)
     assert_int_equal(count_files(p), 1);
 }
 
+/* A14, D11: what a file is, and what to do, instead of "broken protobuf". */
+static void wrong_files_are_named(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        const char *answer;
+    } cases[] = {
+#define CASE(bytes, answer) {bytes, sizeof(bytes) - 1, answer}
+        CASE("", "is empty, not an ONNX network; was the download complete?"),
+        CASE("\xff\xd8\xff\xe0....JFIF", "is a JPEG picture, not an ONNX network"),
+        CASE("\x89PNG\r\n\x1a\n....", "is a PNG picture"),
+        CASE("PK\x03\x04....archive/data.pkl....", "is a PyTorch file (.pt, .pth)"),
+        CASE("PK\x03\x04....x/archive_format....", "is a network of torch.export (.pt2)"),
+        CASE("PK\x03\x04....readme.txt", "is a zip archive, not an ONNX network; unpack it"),
+        CASE("\x80\x02}q\x01.", "is a Python pickle"),
+        CASE("<!DOCTYPE html><html><body>404", "is a web page (HTML)"),
+        CASE("\x1f\x8b\x08\0\0\0\0", "is a gzip file"),
+        CASE("\x1c\0\0\0TFL3....", "is a TensorFlow Lite network"),
+        CASE("<?xml version=\"1.0\"?>\n<net name=\"x\">\n<layers><layer id=\"0\"/>",
+             "is an OpenVINO network (.xml)"),
+        CASE("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n",
+             "is a pointer of Git LFS, not an ONNX network; fetch the file itself: git lfs pull"),
+        CASE("\x08\x01\x12\x0f....saved_model", "is a TensorFlow graph (.pb, SavedModel)"),
+        CASE("\x0a\x20\x0a\x05input\x12\x0bPlaceholder....", "is a TensorFlow graph"),
+        CASE("\x89HDF\r\n\x1a\n........", "is an HDF5 file, as Keras"),
+        CASE("\x20\0\0\0\0\0\0\0{\"weight\":{\"dtype\":\"F32\"", "safetensors"),
+        CASE("ftrt........", "is a TensorRT engine"),
+        CASE("{\"images\": []}", "is a JSON file"),
+        CASE("7767517\n3 3\nInput", "is an ncnn network"),
+        CASE("name: \"net\"\nlayer {\n", "is a Caffe network"),
+        CASE("not a model", "is a text file, not an ONNX network"),
+#undef CASE
+    };
+    place *p = *state;
+
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        write_file(p, "wrong.onnx", cases[i].bytes, cases[i].n);
+        must_refuse(p, "inspect wrong.onnx", 1, cases[i].answer);
+    }
+}
+
+static void a_network_that_ends_early_is_told(void **state)
+{
+    place *p = *state;
+    char path[4096], bytes[200];
+    FILE *f;
+
+    path_of(p, "net.onnx", path);
+    assert_non_null(f = fopen(path, "rb"));
+    assert_int_equal(fread(bytes, 1, sizeof(bytes), f), sizeof(bytes));
+    (void)fclose(f);
+    write_file(p, "cut.onnx", bytes, sizeof(bytes));
+    must_refuse(p, "inspect cut.onnx", 1, "cut.onnx: the file ends early (200 bytes; ");
+    must_contain(p->last.err, "was the download complete?");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +245,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(read_only_files_stay, net_setup, place_teardown),
         cmocka_unit_test_setup_teardown(devices_are_sinks, net_setup, place_teardown),
         cmocka_unit_test_setup_teardown(networks_are_written_as_onnx_only, net_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(wrong_files_are_named, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_network_that_ends_early_is_told, net_setup,
                                         place_teardown),
     };
 

@@ -61,6 +61,15 @@ oct_status cli_fail(cli *c, oct_status status, const char *fmt, ...)
     return status;
 }
 
+oct_status cli_missing(cli *c, const char *what)
+{
+    char usage[256];
+
+    cli_usage_line(c->cmd, usage, sizeof(usage));
+    c->hint_help = true;
+    return cli_fail(c, OCT_ERR_ARG, "%s is missing; usage: %s", what, usage);
+}
+
 void cli_note(const cli *c, const char *fmt, ...)
 {
     char text[2048];

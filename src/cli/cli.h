@@ -149,6 +149,7 @@ void cli_version(FILE *out);
  * all others that the work failed (exit 1).
  */
 oct_status cli_fail(cli *c, oct_status status, const char *fmt, ...) CLI_PRINTF(3, 4);
+oct_status cli_missing(cli *c, const char *what); /* OCT_ERR_ARG, with the usage of the command */
 void cli_note(const cli *c, const char *fmt, ...) CLI_PRINTF(2, 3); /* on stderr, not if quiet */
 
 /* --- memory.c --- */

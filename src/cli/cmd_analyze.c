@@ -87,7 +87,7 @@ static oct_status check(job *j, char **files)
     const bool has_file = files[0] && files[1];
     oct_status st;
 
-    if (!j->a->images.n) return cli_fail(c, OCT_ERR_ARG, "option --images is missing");
+    if (!j->a->images.n) return cli_missing(c, "option --images");
     if (has_file && j->a->qmap)
         return cli_fail(c, OCT_ERR_ARG, "give QUANTIZED or --qmap, not both");
     if (!has_file && !j->a->qmap)

@@ -231,7 +231,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_preprocess prep;
     oct_status st;
 
-    if (!a->images) return cli_fail(c, OCT_ERR_ARG, "option --images is missing");
+    if (!a->images) return cli_missing(c, "option --images");
     if ((st = cli_model_load(c, files[0], NULL, &g))) goto done;
     if ((st = recognise(c, a, g, &prep, &detector))) goto done;
     if ((st = open_dataset(c, a, &d))) goto done;

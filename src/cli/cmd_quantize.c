@@ -211,8 +211,8 @@ static oct_status check_settings(job *j)
 
     oct_dataset_options_init(&d);
     oct_recipe_get_data(j->recipe, &d);
-    if (!s->model) return cli_fail(j->c, OCT_ERR_ARG, "MODEL is missing");
-    if (!s->output) return cli_fail(j->c, OCT_ERR_ARG, "option --output is missing: -o OUT.onnx");
+    if (!s->model) return cli_missing(j->c, "MODEL");
+    if (!s->output) return cli_missing(j->c, "option --output (-o OUT.onnx)");
     if (!d.images)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");

@@ -139,6 +139,29 @@ static bool parse_dims(const char *text, int32_t *rank, int64_t dims[OCT_MAX_RAN
     }
 }
 
+/* A size that the file fixes otherwise is the most frequent reason why a shape does not fit. */
+static oct_status set_shape(cli *c, oct_graph *g, const oct_value *v, int32_t rank,
+                            const int64_t *dims)
+{
+    char have[CLI_SHAPE_SIZE], want[CLI_SHAPE_SIZE], *why;
+    bool is_fixed = oct_value_rank(v) == rank;
+    oct_status st;
+
+    for (int32_t i = 0; is_fixed && i < rank; i++)
+        is_fixed = oct_value_dim(v, i) >= 0;
+    (void)cli_shape_text(v, have);
+    st = oct_graph_set_input_shape(g, oct_value_name(v), rank, dims);
+    if (!st || st == OCT_ERR_MEMORY || !is_fixed) return st;
+    why = cli_format("%s", oct_ctx_error(c->ctx));
+    (void)cli_fail(c, st,
+                   "%s: the network was exported for the fixed size %s and does not work with %s; "
+                   "export it with dynamic axes (Ultralytics: dynamic=True), or leave the size out "
+                   "(%s)",
+                   c->model, have, cli_dims_text(rank, dims, want), why);
+    free(why);
+    return st;
+}
+
 static oct_status bind_shape(cli *c, oct_graph *g, const char *spec)
 {
     const char *colon = strrchr(spec, ':'); /* names may hold colons, dims do not */
@@ -162,7 +185,7 @@ static oct_status bind_shape(cli *c, oct_graph *g, const char *spec)
         return cli_fail(c, OCT_ERR_ARG, "option --input-shape: say which input: %s",
                         cli_model_inputs_text(g, inputs, sizeof(inputs)));
     }
-    return oct_graph_set_input_shape(g, oct_value_name(v), rank, dims);
+    return set_shape(c, g, v, rank, dims);
 }
 
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out)

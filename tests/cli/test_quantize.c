@@ -495,8 +495,9 @@ static void says_what_is_missing(void **state)
         const char *words, *error;
         int status;
     } cases[] = {
-        {"quantize", "MODEL is missing", 2},
-        {"quantize net.onnx --images img", "--output is missing", 2},
+        {"quantize",
+         "MODEL is missing; usage: octet quantize [MODEL] [options]\nTry 'octet quantize", 2},
+        {"quantize net.onnx --images img", "--output (-o OUT.onnx) is missing", 2},
         {"quantize net.onnx -o out.onnx", "pictures to calibrate on are missing", 2},
         {"quantize net.onnx -o net.onnx --images img", "is read by this command", 2},
         {"quantize net.onnx -o ./net.onnx --images img", "is the same file as net.onnx", 2},

@@ -103,7 +103,7 @@ void cli_help(FILE *out)
     put_entry(out, "help COMMAND", "show the options of a command, with examples", NULL);
     put_title(out, "options of every command:");
     put_opts(out, cli_common_opts());
-    put_entry(out, "--version", "show the version and what this machine has", NULL);
+    put_entry(out, "-V, --version", "show the version and what this machine has", NULL);
     put_title(out, "first steps:");
     for (int i = 0; cli_command_at(i); i++)
         if (cli_command_at(i)->examples->line)

@@ -53,7 +53,18 @@ OCT_API void oct_detector_free(oct_detector *d); /**< accepts NULL */
 OCT_API const char *oct_detector_family(const oct_detector *d);
 OCT_API const char *oct_detector_why(const oct_detector *d); /**< one sentence */
 OCT_API int32_t oct_detector_is_classifier(const oct_detector *d);
-OCT_API int32_t oct_detector_n_classes(const oct_detector *d);
+OCT_API int32_t oct_detector_n_classes(const oct_detector *d); /**< 0: nothing tells */
+
+/**
+ * What class k is called: by names that were set, else by the file's metadata (`names`), else by
+ * COCO's names if there are 80 classes, or if nothing tells how many. NULL: not known.
+ */
+OCT_API const char *oct_detector_class_name(const oct_detector *d, int32_t k);
+OCT_API const char *oct_detector_names_from(
+    const oct_detector *d); /**< "labels" (set), "metadata", "COCO"; NULL: nowhere */
+
+/** Names the classes; copied. Fails if there are more or fewer classes. */
+OCT_API oct_status oct_detector_set_names(oct_detector *d, const oct_class_names *names);
 
 /** The family's preprocessing, with the network's input size filled in. */
 OCT_API void oct_detector_preprocess(const oct_detector *d, oct_preprocess *p);
@@ -69,6 +80,21 @@ OCT_API oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t inde
 /** Classifiers: the scores of picture `index`, borrowed until the next run. */
 OCT_API oct_status oct_detector_scores(oct_detector *d, oct_run *r, int32_t index,
                                        const float **scores, int32_t *n);
+
+/** \name Networks that are fed with codes, or give codes */
+/**@{*/
+/**
+ * The same network with float inputs and outputs, where it says itself what the codes mean: a
+ * DequantizeLinear reads the input, a QuantizeLinear makes the output. *out is NULL if there are no
+ * such inputs and outputs, else one to free. Evaluating does this by itself.
+ */
+OCT_API oct_status oct_graph_float_io(const oct_graph *g, oct_graph **out);
+
+/** What the codes of an input or output mean: value = (code - zero_point) * scale.
+ * OCT_ERR_STATE, without a text: it has no codes, or nothing tells. */
+OCT_API oct_status oct_graph_codes(const oct_graph *g, int32_t is_output, int32_t i, float *scale,
+                                   int32_t *zero_point);
+/**@}*/
 
 /** The families there are: NULL beyond the end. */
 OCT_API const char *oct_family_name(int32_t i);

@@ -89,6 +89,24 @@ OCT_API oct_status oct_box_eval_noise(const oct_box_eval *e, const oct_box_eval 
  */
 OCT_API oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path);
 
+/** Which category of a dataset each class of a network is. */
+typedef struct oct_class_map oct_class_map;
+
+/**
+ * Finds out. YOLO's labels have the network's own numbers. Others are matched by name where the
+ * network's names are known; without names, COCO's ids by their order if there are as many, or by
+ * COCO's 80 names. It fails where that would be a guess: VOC's names alone say nothing of an order.
+ */
+OCT_API oct_status oct_class_map_new(const oct_detector *net, const oct_dataset *d,
+                                     oct_class_map **out);
+OCT_API void oct_class_map_free(oct_class_map *m);             /**< accepts NULL */
+OCT_API const char *oct_class_map_how(const oct_class_map *m); /**< "by name", .. */
+OCT_API int32_t oct_class_map_size(const oct_class_map *m);    /**< classes of the network */
+OCT_API int32_t oct_class_map_category(const oct_class_map *m, int32_t k); /**< -1: none */
+
+/** 1: nothing that a user should look at. 0: names differ, or are not known on one side. */
+OCT_API int32_t oct_class_map_is_clear(const oct_class_map *m);
+
 /** What evaluating a network gave. */
 typedef struct oct_eval_result {
     size_t struct_size; /**< set by the caller: sizeof(oct_eval_result) */
@@ -105,11 +123,12 @@ typedef struct oct_eval_options {
     const oct_preprocess *preprocess; /**< NULL: the family's */
     const char *family;               /**< NULL: auto */
     oct_nms_options nms;
-    int32_t batch;               /**< default 1 */
-    int32_t loader_threads;      /**< 0: one (default) */
-    const char *results;         /**< COCO results file to write; NULL: none */
-    const int32_t *category_map; /**< network's class to dataset's category; NULL: the same, or by
-                                      COCO's 80 names */
+    int32_t batch;                /**< default 1 */
+    int32_t loader_threads;       /**< 0: one (default) */
+    const char *results;          /**< COCO results file to write; NULL: none */
+    const int32_t *category_map;  /**< network's class to dataset's category, -1: none; NULL: as
+                                       oct_class_map_new() finds out */
+    const oct_class_names *names; /**< of the network's classes; NULL: as the file says */
 } oct_eval_options;
 
 OCT_API void oct_eval_options_init_sized(oct_eval_options *o, size_t struct_size);

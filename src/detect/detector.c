@@ -8,17 +8,6 @@
 #include "detect/detector.h"
 #include "detect/family.h"
 
-struct oct_detector {
-    oct_ctx *ctx;
-    const oct_family *family;
-    oct_reading reading;
-    bool is_nhwc, is_gray;
-    oct_candidates found;
-    float **converted; /* of outputs that are not float32 */
-    size_t *cap_converted;
-    int32_t n_out;
-};
-
 /* --- recognising --- */
 
 /* "boxes float32[1x2100x4], scores float32[1x2100x3]" */
@@ -79,9 +68,12 @@ static oct_status not_recognised(const oct_net *net, const oct_family *asked)
                       outputs.s ? outputs.s : "", asked->name, asked->help,
                       families.s ? families.s : "");
     else
-        st = oct_fail(net->g->ctx, OCT_ERR_SHAPE,
-                      "no family recognises the outputs (%s); name one of: %s",
-                      outputs.s ? outputs.s : "", families.s ? families.s : "");
+        st =
+            oct_fail(net->g->ctx, OCT_ERR_SHAPE,
+                     "no family recognises the outputs (%s); name one of: %s. To quantize, none is "
+                     "needed: say how pictures are prepared (--preprocess size=640x640,scale=255) "
+                     "or give tensors (--data FILE.npz)",
+                     outputs.s ? outputs.s : "", families.s ? families.s : "");
     oct_str_fini(&outputs);
     oct_str_fini(&families);
     return st;
@@ -163,6 +155,12 @@ oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector *
     (*out)->reading = d->reading;
     (*out)->is_nhwc = d->is_nhwc;
     (*out)->is_gray = d->is_gray;
+    (*out)->names_given = d->names_given;
+    if (d->names && oct_class_names_copy(ctx, d->names, &(*out)->names)) {
+        oct_detector_free(*out);
+        *out = NULL;
+        return OCT_ERR_MEMORY;
+    }
     return OCT_OK;
 }
 
@@ -178,7 +176,9 @@ oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector
     d->is_nhwc = net.is_nhwc;
     d->is_gray = net.input->type.dim[net.is_nhwc ? 3 : 1] == 1;
     st = !family || strcmp(family, "auto") == 0 ? recognise(d, &net) : take_named(d, &net, family);
+    if (!st) st = oct_detector_take_metadata(d, &net.says);
 done:
+    oct_net_fini(&net);
     oct_graph_free(bound);
     if (st)
         oct_detector_free(d);
@@ -195,6 +195,7 @@ void oct_detector_free(oct_detector *d)
     oct_free(d->ctx, d->converted);
     oct_free(d->ctx, d->cap_converted);
     oct_candidates_fini(&d->found);
+    oct_class_names_free(d->names);
     oct_free(d->ctx, d);
 }
 
@@ -316,6 +317,7 @@ oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t index, const
     read_options(&o, options);
     if (!d->family->decode)
         return oct_fail(d->ctx, OCT_ERR_STATE, "family %s finds no boxes", d->family->name);
+    OCT_TRY(oct_detector_check(d));
     OCT_TRY(check_options(d->ctx, &o, map));
     if (index < 0) return oct_fail(d->ctx, OCT_ERR_ARG, "picture %d of a batch", (int)index);
     if (d->family->is_suppressed) {

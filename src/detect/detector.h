@@ -12,6 +12,10 @@
 oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, int32_t height,
                              oct_graph **out);
 
+/* Fails if the family can be told, but its outputs cannot be read: turned boxes. */
+oct_status oct_detector_check(const oct_detector *d);
+oct_ctx *oct_detector_ctx(const oct_detector *d);
+
 /* The input that takes the picture. */
 oct_status oct_detector_input(const oct_graph *g, const oct_value **out);
 

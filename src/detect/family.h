@@ -9,13 +9,26 @@
 
 #include <octet/detect.h>
 
+#include "data/class_names.h"
 #include "detect/nms.h"
 #include "graph/graph.h"
 
 #define OCT_MAX_LEVELS 6
 
+/* What the file says about the network (metadata.c). */
+typedef struct oct_metadata {
+    const char *task;          /* "detect", "segment", "pose", "obb", "classify"; "": not known */
+    oct_class_names *names;    /* of all classes; NULL: not known */
+    int32_t width, height;     /* the network is made for; 0: not known */
+    int32_t n_keypoint_values; /* of a box; 0: not known */
+} oct_metadata;
+
+oct_status oct_metadata_read(const oct_graph *g, oct_metadata *out);
+void oct_metadata_fini(oct_metadata *m);
+
 /* A network as a family sees it; shapes are bound. */
 typedef struct oct_net {
+    oct_metadata says;
     const oct_graph *g;
     const oct_value *input; /* takes the picture */
     bool is_nhwc;
@@ -34,7 +47,8 @@ enum {
     OCT_SURE_ASKED = 1,  /* only if the user names the family */
     OCT_SURE_MAYBE = 40, /* fits, but others may too */
     OCT_SURE_LIKELY = 70,
-    OCT_SURE_YES = 90
+    OCT_SURE_YES = 90,
+    OCT_SURE_MORE = 95 /* others are sure too, but see only a part of it */
 };
 
 /* What recognising found out, for the decoder. */
@@ -48,8 +62,11 @@ typedef struct oct_reading {
     int32_t form;          /* the family's own */
     bool is_logits;        /* scores want a sigmoid */
     bool has_background;   /* class 0 is no object */
+    bool scores_turned;    /* beside NonMaxSuppression's indices: [anchors, classes] */
+    bool boxes_centred;    /* centre and size, not corners */
     bool is_tf_scaled;     /* pixels to -1..1 instead of ImageNet's statistics */
     int32_t width, height; /* of the network's input */
+    const char *cannot; /* why the outputs cannot be read though they are known; NULL: they can */
 } oct_reading;
 
 /* One picture's part of an output, as floats. */
@@ -90,6 +107,7 @@ const oct_family *oct_family_find(const char *name);
  * 640x640 where the size is open), which the caller frees after the net.
  */
 oct_status oct_net_init(oct_net *net, const oct_graph *g, oct_graph **bound);
+void oct_net_fini(oct_net *net);
 
 /* Type of output i; NULL: there is none. */
 static inline const oct_type *oct_net_out(const oct_net *net, int32_t i)
@@ -98,6 +116,9 @@ static inline const oct_type *oct_net_out(const oct_net *net, int32_t i)
 }
 
 int64_t oct_net_cells(const oct_net *net, int32_t stride); /* of one feature map */
+
+/* Channels that segmentation networks put behind the classes: as many as the prototypes have. */
+int64_t oct_net_mask_channels(const oct_net *net);
 
 /* The levels whose cells, times per_cell, make n anchors: strides 8..32, then rarer ones. */
 oct_levels oct_net_levels(const oct_net *net, int64_t n, int32_t per_cell);
@@ -144,6 +165,24 @@ typedef struct oct_dfl_level {
 } oct_dfl_level;
 
 void oct_decode_dfl(oct_decoding *d, const oct_dfl_level *l);
+
+/* --- the detector itself (detector.c, classes.c) --- */
+
+struct oct_detector {
+    oct_ctx *ctx;
+    const oct_family *family;
+    oct_reading reading;
+    bool is_nhwc, is_gray;
+    oct_class_names *names; /* NULL: not known */
+    bool names_given;       /* by the user, not by the file */
+    oct_candidates found;
+    float **converted; /* of outputs that are not float32 */
+    size_t *cap_converted;
+    int32_t n_out;
+};
+
+/* Takes over the names if they fit what was recognised. */
+oct_status oct_detector_take_metadata(oct_detector *d, oct_metadata *m);
 
 /* --- two outputs for each feature map (levels.c): NanoDet, PicoDet --- */
 

@@ -12,8 +12,8 @@ enum {
     ROWS6,   /* [n,k,6] or [k,6]: corners, score, class */
     ROWS7,   /* [k,7]: picture, corners, then class and score in either order */
     SPLIT,   /* boxes [k,4], scores [k], classes [k] */
-    INDICES, /* [k,3]: picture, class, anchor; with boxes [n,anchors,4], scores [n,classes,anchors]
-              */
+    INDICES, /* [k,3]: picture, class, anchor; with boxes [n,anchors,4] and scores
+                [n,classes,anchors], or [n,anchors,classes] */
 };
 
 enum { COUNT, CLASSES }; /* roles in `extra` */
@@ -64,6 +64,39 @@ static bool match_indices(const oct_net *net, oct_reading *r)
     return r->boxes >= 0 && r->scores >= 0 && r->extra[0] >= 0;
 }
 
+/* The operator that chose; NULL: none, or several. */
+static const oct_node *find_suppression(const oct_net *net)
+{
+    const oct_node *found = NULL;
+
+    for (const oct_node *n = net->g->first; n; n = n->next) {
+        if (strcmp(n->op->name, "NonMaxSuppression") != 0) continue;
+        if (found) return NULL;
+        found = n;
+    }
+    return found;
+}
+
+/*
+ * Layouts of the outputs beside the indices. The operator itself wants scores [n, classes, anchors]
+ * and either corners or centres; an output that is its operand has its layout, others tell by their
+ * shapes.
+ */
+static void read_layouts(const oct_net *net, oct_reading *r)
+{
+    const oct_node *nms = find_suppression(net);
+    const oct_value *scores = net->g->outputs[r->scores], *boxes = net->g->outputs[r->boxes];
+    const int64_t anchors = boxes->type.dim[1];
+    const bool fits = scores->type.dim[2] == anchors, turned = scores->type.dim[1] == anchors;
+    const oct_attr *centre = nms ? oct_node_attr(nms, "center_point_box") : NULL;
+
+    r->scores_turned = turned && (!fits || (nms && oct_node_in(nms, 1) != scores));
+    r->boxes_centred = centre && centre->i == 1 && oct_node_in(nms, 0) == boxes;
+    r->n_classes = 0;
+    if (scores->type.dim[r->scores_turned ? 2 : 1] > 0)
+        r->n_classes = (int32_t)OCT_MIN(scores->type.dim[r->scores_turned ? 2 : 1], INT16_MAX);
+}
+
 static bool match_split(const oct_net *net, oct_reading *r)
 {
     r->boxes = r->scores = r->extra[0] = -1;
@@ -111,9 +144,9 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     else if (!match_rows(net, r))
         return OCT_OK;
     r->n_classes = 0; /* nothing tells how many there are */
-    if (r->form == INDICES && oct_net_out(net, r->scores)->dim[1] > 0)
-        r->n_classes = (int32_t)OCT_MIN(oct_net_out(net, r->scores)->dim[1], INT16_MAX);
-    *sure = suppresses || r->form == COUNTED       ? OCT_SURE_YES
+    if (r->form == INDICES) read_layouts(net, r);
+    *sure = suppresses && r->form == INDICES       ? OCT_SURE_MORE
+            : suppresses || r->form == COUNTED     ? OCT_SURE_YES
             : r->form == ROWS6 || r->form == ROWS7 ? OCT_SURE_MAYBE
                                                    : OCT_SURE_LIKELY;
     if (r->form == ROWS6 && !suppresses &&
@@ -205,25 +238,41 @@ static oct_status decode_split(oct_decoding *d)
     return OCT_OK;
 }
 
+static void corners_of(const oct_reading *r, const float *x, float box[4])
+{
+    memcpy(box, x, 4 * sizeof(*box));
+    if (!r->boxes_centred) return;
+    box[0] = x[0] - x[2] * 0.5f;
+    box[1] = x[1] - x[3] * 0.5f;
+    box[2] = x[0] + x[2] * 0.5f;
+    box[3] = x[1] + x[3] * 0.5f;
+}
+
 static oct_status decode_indices(oct_decoding *d)
 {
     const oct_reading *r = d->reading;
     oct_view boxes, scores, chosen;
+    int64_t classes, anchors;
 
     OCT_TRY(oct_decoding_view(d, r->boxes, 2, &boxes));
     OCT_TRY(oct_decoding_view(d, r->scores, 2, &scores));
     OCT_TRY(oct_decoding_whole(d, r->extra[0], &chosen));
-    if (boxes.dim[1] != 4 || scores.dim[1] != boxes.dim[0] || chosen.rank != 2 ||
-        chosen.dim[1] != 3)
+    classes = scores.dim[r->scores_turned ? 1 : 0];
+    anchors = scores.dim[r->scores_turned ? 0 : 1];
+    if (boxes.dim[1] != 4 || anchors != boxes.dim[0] || chosen.rank != 2 || chosen.dim[1] != 3)
         return oct_decoding_misfit(d, r->extra[0]);
     for (int64_t i = 0; i < chosen.dim[0]; i++) {
         const float *x = chosen.x + i * 3;
+        const int64_t class = (int64_t)x[1], anchor = (int64_t)x[2];
+        float box[4];
 
         if (x[0] != (float)d->index) continue;
-        if (!(x[1] >= 0 && x[1] < (float)scores.dim[0] && x[2] >= 0 && x[2] < (float)boxes.dim[0]))
+        if (!(x[1] >= 0 && x[1] < (float)classes && x[2] >= 0 && x[2] < (float)anchors))
             return oct_decoding_misfit(d, r->extra[0]);
-        push(d, boxes.x + (int64_t)x[2] * 4,
-             scores.x[(int64_t)x[1] * scores.dim[1] + (int64_t)x[2]], x[1], i);
+        corners_of(r, boxes.x + anchor * 4, box);
+        push(d, box,
+             scores.x[r->scores_turned ? anchor * classes + class : class * anchors + anchor], x[1],
+             i);
     }
     return OCT_OK;
 }

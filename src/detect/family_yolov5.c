@@ -14,7 +14,8 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         return OCT_OK;
     OCT_TRY(oct_net_tail(net, net->g->outputs[0], oct_node_decodes_boxes, &decodes));
     r->scores = 0;
-    r->n_classes = (int32_t)t->dim[2] - 5;
+    r->n_classes = (int32_t)(t->dim[2] - 5 - oct_net_mask_channels(net));
+    if (r->n_classes < 1) return OCT_OK;
     r->levels = oct_net_levels(net, t->dim[1], 3);
     if (r->levels.n) {
         *sure = OCT_SURE_YES;
@@ -24,11 +25,14 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     } else {
         *sure = OCT_SURE_ASKED;
     }
+    if (oct_class_names_size(net->says.names) == r->n_classes && *sure == OCT_SURE_MAYBE)
+        *sure = OCT_SURE_LIKELY; /* so many classes there are */
     (void)snprintf(r->why, sizeof(r->why),
                    "output [n, anchors, 5 + classes]: decoded boxes, objectness and %d class "
-                   "scores for %lld anchors%s",
+                   "scores for %lld anchors%s%s",
                    (int)r->n_classes, (long long)t->dim[1],
-                   *sure == OCT_SURE_YES ? ", three for each cell" : "");
+                   *sure == OCT_SURE_YES ? ", three for each cell" : "",
+                   oct_net_mask_channels(net) ? "; masks are not read" : "");
     return OCT_OK;
 }
 
@@ -50,7 +54,7 @@ static oct_status decode(oct_decoding *d)
     oct_view v;
 
     OCT_TRY(oct_decoding_view(d, 0, 2, &v));
-    if (v.dim[1] != 5 + classes) return oct_decoding_misfit(d, 0);
+    if (v.dim[1] < 5 + classes) return oct_decoding_misfit(d, 0);
     sx = is_unit(&v) ? (float)d->reading->width : 1;
     sy = sx != 1 ? (float)d->reading->height : 1;
     for (int64_t i = 0; i < v.dim[0]; i++) {

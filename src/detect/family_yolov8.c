@@ -1,17 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* YOLOv8, v9, v11: one output [n, 4 + classes, anchors]: centre, size, a score for each class. */
 #include <stdio.h>
+#include <string.h>
 
 #include "detect/family.h"
 
 enum { ROWS, COLUMNS }; /* forms: [4 + classes, anchors], or transposed */
 
-/* Channels that segmentation networks put behind the classes: as many as the prototypes have. */
-static int64_t n_mask_channels(const oct_net *net)
+/*
+ * How many of the channels behind the box are classes. Masks, keypoints and angles come last; the
+ * file's metadata tells which of them there are.
+ */
+static int64_t count_classes(const oct_net *net, int64_t channels, oct_reading *r)
 {
-    const oct_type *t = oct_net_out(net, 1);
+    const oct_metadata *m = &net->says;
+    const int64_t names = oct_class_names_size(m->names), masks = oct_net_mask_channels(net);
+    const int64_t left = channels - 4;
 
-    return t && t->rank == 4 && t->dim[1] > 0 ? t->dim[1] : 0;
+    if (strcmp(m->task, "pose") == 0) {
+        if (m->n_keypoint_values && left > m->n_keypoint_values) return left - m->n_keypoint_values;
+        if (names && names < left) return names;
+        r->cannot = "a network for poses whose file does not say how many classes it has ('names' "
+                    "or 'kpt_shape' in its metadata): boxes cannot be told from keypoints";
+        return left;
+    }
+    if (strcmp(m->task, "obb") == 0) {
+        r->cannot =
+            "the boxes of this network are turned (task obb); octet reads upright ones only. "
+            "It can be quantized, but not scored";
+        return left - 1;
+    }
+    if (strcmp(m->task, "segment") == 0 && names && names < left) return names;
+    return left - masks;
+}
+
+/* What such a network gives besides boxes. */
+static const char *left_out(const oct_net *net)
+{
+    if (strcmp(net->says.task, "pose") == 0)
+        return "; a network for poses: only its boxes are read";
+    if (strcmp(net->says.task, "segment") == 0 || oct_net_mask_channels(net))
+        return "; a network for masks: only its boxes are read";
+    return "";
+}
+
+/* How sure are rows [anchors, 4 + classes]? They look like those of YOLOv5 and YOLOX. */
+static int32_t columns_sure(const oct_net *net, const oct_reading *r, bool decodes)
+{
+    const int32_t names = oct_class_names_size(net->says.names);
+
+    if (!r->levels.n || !decodes) return OCT_SURE_ASKED;
+    if (names) return names == r->n_classes ? OCT_SURE_YES : OCT_SURE_ASKED;
+    return r->n_classes == 80 ? OCT_SURE_LIKELY : OCT_SURE_MAYBE; /* 80 speak for COCO */
 }
 
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
@@ -24,24 +64,20 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     r->form = t->dim[1] < t->dim[2] ? ROWS : COLUMNS;
     channels = t->dim[r->form == ROWS ? 1 : 2];
     anchors = t->dim[r->form == ROWS ? 2 : 1];
-    classes = channels - 4 - n_mask_channels(net);
+    classes = count_classes(net, channels, r);
     if (classes < 1 || classes > INT16_MAX) return OCT_OK;
     OCT_TRY(oct_net_tail(net, net->g->outputs[0], oct_node_decodes_boxes, &decodes));
     r->scores = 0;
     r->n_classes = (int32_t)classes;
     r->levels = oct_net_levels(net, anchors, 1);
-    if (r->form == ROWS) {
-        *sure = r->levels.n ? OCT_SURE_YES : OCT_SURE_MAYBE;
-    } else { /* looks like the rows of YOLOv5 and YOLOX: 80 classes speak for COCO */
-        *sure = !r->levels.n || !decodes ? OCT_SURE_ASKED
-                : classes == 80          ? OCT_SURE_LIKELY
-                                         : OCT_SURE_MAYBE;
-    }
+    *sure = r->form == COLUMNS ? columns_sure(net, r, decodes)
+            : r->levels.n      ? OCT_SURE_YES
+                               : OCT_SURE_MAYBE;
     (void)snprintf(r->why, sizeof(r->why),
-                   "output %s: %lld values (box and %d class scores) for each of %lld anchors%s",
+                   "output %s: %lld values (box and %d class scores) for each of %lld anchors%s%s",
                    r->form == ROWS ? "[n, 4 + classes, anchors]" : "[n, anchors, 4 + classes]",
                    (long long)channels, (int)classes, (long long)anchors,
-                   r->levels.n ? ", one for each cell" : "");
+                   r->levels.n ? ", one for each cell" : "", left_out(net));
     return OCT_OK;
 }
 

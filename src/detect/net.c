@@ -43,7 +43,10 @@ static oct_status find_input(oct_net *net, const oct_graph *g)
                         other ? other->name : "", other ? oct_type_text(&other->type, text) : "");
     if (other)
         return oct_fail(g->ctx, OCT_ERR_UNSUPPORTED,
-                        "input '%s' is wanted besides the picture '%s'; it cannot be filled here",
+                        "input '%s' is wanted besides the picture '%s'; it cannot be filled here. "
+                        "Tensors for all inputs can be given instead (octet quantize --data "
+                        "FILE.npz); detectors that want sizes beside the picture can be exported "
+                        "without their post-processing",
                         other->name, net->input->name);
     return OCT_OK;
 }
@@ -56,6 +59,14 @@ static bool is_nhwc(const oct_type *t)
     return last && !first;
 }
 
+/* Of an axis whose size is open: what the file says it is made for, or YOLO's usual size. */
+static int64_t open_size(const oct_net *net, int axis)
+{
+    const int32_t says = axis == (net->is_nhwc ? 1 : 2) ? net->says.height : net->says.width;
+
+    return says ? says : OPEN_SIZE;
+}
+
 /* A copy with all dims of the input known. */
 static oct_status bind(oct_net *net, oct_graph **bound)
 {
@@ -63,7 +74,7 @@ static oct_status bind(oct_net *net, oct_graph **bound)
     const int axis_c = net->is_nhwc ? 3 : 1;
 
     for (int i = 0; i < 4; i++)
-        if (t.dim[i] < 0) t.dim[i] = i == 0 ? 1 : i == axis_c ? 3 : OPEN_SIZE;
+        if (t.dim[i] < 0) t.dim[i] = i == 0 ? 1 : i == axis_c ? 3 : open_size(net, i);
     OCT_TRY(oct_graph_clone(net->g, bound));
     net->g = *bound;
     OCT_TRY(oct_graph_set_input_shape(*bound, net->input->name, 4, t.dim));
@@ -76,6 +87,7 @@ oct_status oct_net_init(oct_net *net, const oct_graph *g, oct_graph **bound)
     const oct_type *t;
 
     *net = (oct_net){.g = g};
+    OCT_TRY(oct_metadata_read(g, &net->says));
     OCT_TRY(find_input(net, g));
     net->is_nhwc = is_nhwc(&net->input->type);
     if (!oct_type_is_static(&net->input->type)) OCT_TRY(bind(net, bound));
@@ -87,6 +99,18 @@ oct_status oct_net_init(oct_net *net, const oct_graph *g, oct_graph **bound)
     net->height = (int32_t)t->dim[net->is_nhwc ? 1 : 2];
     net->width = (int32_t)t->dim[net->is_nhwc ? 2 : 3];
     return OCT_OK;
+}
+
+void oct_net_fini(oct_net *net)
+{
+    oct_metadata_fini(&net->says);
+}
+
+int64_t oct_net_mask_channels(const oct_net *net)
+{
+    const oct_type *t = oct_net_out(net, 1);
+
+    return t && t->rank == 4 && t->dim[1] > 0 ? t->dim[1] : 0;
 }
 
 /* --- anchors --- */

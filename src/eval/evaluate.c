@@ -21,7 +21,7 @@ void oct_eval_options_init_sized(oct_eval_options *o, size_t struct_size)
 typedef struct evaluation {
     oct_eval_options o;
     oct_eval_job job;
-    oct_graph *bound;
+    oct_graph *opened, *bound; /* with floats for codes; with shapes */
     oct_detector *detector;
     oct_plan *plan;
     oct_preprocess preprocess;
@@ -57,6 +57,8 @@ static oct_status prepare_network(evaluation *e, const oct_graph *g)
                OCT_MIN(e->o.preprocess->struct_size, sizeof(e->preprocess)));
     OCT_TRY(oct_detector_bind(g, e->o.batch, e->preprocess.width, e->preprocess.height, &e->bound));
     OCT_TRY(oct_detector_new(e->bound, e->o.family, &e->detector));
+    if (e->o.names) OCT_TRY(oct_detector_set_names(e->detector, e->o.names));
+    OCT_TRY(oct_detector_check(e->detector));
     OCT_TRY(oct_detector_input(e->bound, &input));
     if (!oct_type_bytes(&input->type, &size))
         return oct_fail(e->job.ctx, OCT_ERR_SHAPE, "input '%s' is too large", input->name);
@@ -93,51 +95,26 @@ static oct_status prepare_plan(evaluation *e, const oct_dataset *d)
 
 /* --- classes --- */
 
-/* The category called `name`, or -1. */
-static int32_t find_category(const oct_dataset *d, const char *name)
-{
-    for (int32_t i = 0; name && i < oct_dataset_n_categories(d); i++)
-        if (strcmp(oct_dataset_category_name(d, i), name) == 0) return i;
-    return -1;
-}
-
-/* Are the dataset's categories all of COCO's 80? Then names say which is which. */
-static bool is_coco(const oct_dataset *d)
-{
-    const int32_t n = oct_dataset_n_categories(d);
-    int32_t known = 0;
-
-    for (int32_t i = 0; oct_coco_name(i); i++)
-        known += find_category(d, oct_coco_name(i)) >= 0;
-    return n > 0 && known == n;
-}
-
-/*
- * The network's class to the dataset's category. Given; or by the names of COCO's 80 classes, if
- * the network has 80 (or does not say) and the dataset knows no others; or the same number.
- */
+/* The network's class to the dataset's category: given, or found out. */
 static oct_status map_boxes(evaluation *e, const oct_dataset *d)
 {
-    const int32_t n_have = oct_dataset_n_categories(d);
-    const int32_t n_says = oct_detector_n_classes(e->detector);
-    const bool by_name = !e->o.category_map && (n_says == 80 || n_says == 0) && is_coco(d);
-    const int32_t n = n_says ? n_says : by_name ? 80 : n_have;
+    const int32_t n_have = oct_dataset_n_categories(d), *map = e->o.category_map;
+    int32_t n = oct_detector_n_classes(e->detector) ? oct_detector_n_classes(e->detector) : n_have;
+    oct_class_map *found = NULL;
 
-    if (!e->o.category_map && !by_name && n > n_have)
-        return oct_fail(e->job.ctx, OCT_ERR_ARG,
-                        "the network has %d classes, the dataset %d categories; which is which "
-                        "cannot be told",
-                        (int)n, (int)n_have);
-    if (!(e->to_category = oct_calloc(e->job.ctx, (size_t)n + 1, sizeof(*e->to_category))))
+    if (!map) OCT_TRY(oct_class_map_new(e->detector, d, &found));
+    if (found) n = oct_class_map_size(found);
+    if (!(e->to_category = oct_calloc(e->job.ctx, (size_t)n + 1, sizeof(*e->to_category)))) {
+        oct_class_map_free(found);
         return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < n; i++) {
-        e->to_category[i] = e->o.category_map ? e->o.category_map[i]
-                            : by_name         ? find_category(d, oct_coco_name(i))
-                                              : i;
+    }
+    for (int32_t i = 0; i < n; i++)
+        e->to_category[i] = map ? map[i] : oct_class_map_category(found, i);
+    oct_class_map_free(found);
+    for (int32_t i = 0; i < n; i++)
         if (e->to_category[i] >= n_have)
             return oct_fail(e->job.ctx, OCT_ERR_ARG, "class %d has no category %d to go to", (int)i,
                             (int)e->to_category[i]);
-    }
     e->job.to_category = e->to_category;
     e->job.n_to_category = n;
     return OCT_OK;
@@ -242,7 +219,8 @@ oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d, const oct_eval
     oct_eval_options_init(&e.o);
     if (options) memcpy(&e.o, options, OCT_MIN(options->struct_size, sizeof(e.o)));
     if ((st = check(g->ctx, d, &e.o))) goto done;
-    if ((st = prepare_network(&e, g))) goto done;
+    if ((st = oct_graph_float_io(g, &e.opened))) goto done;
+    if ((st = prepare_network(&e, e.opened ? e.opened : g))) goto done;
     if ((st = prepare_plan(&e, d))) goto done;
     if ((st = prepare_scores(&e, d))) goto done;
     e.job.plan = e.plan;
@@ -263,5 +241,6 @@ done:
     oct_plan_free(e.plan);
     oct_detector_free(e.detector);
     oct_graph_free(e.bound);
+    oct_graph_free(e.opened);
     return st;
 }

@@ -2,6 +2,8 @@
 /* An analysis from end to end: both networks side by side, then one stage after the other. */
 #include <string.h>
 
+#include <octet/detect.h>
+
 #include "analyze/stages.h"
 
 #define DEFAULT_IMAGES 16
@@ -35,15 +37,18 @@ oct_status oct_analyze(const oct_graph *exact, const oct_graph *quantized,
 {
     oct_analyze_options o;
     oct_analysis *a = NULL;
+    oct_graph *opened = NULL;
     oct_pair *p = NULL;
     oct_status st;
 
     oct_analyze_options_init(&o);
     if (options) memcpy(&o, options, OCT_MIN(options->struct_size, sizeof(o)));
-    OCT_TRY(oct_pair_new(exact, quantized, images, &o, &p));
-    st = oct_analysis_new(p->ctx, &a);
+    OCT_TRY(oct_graph_float_io(quantized, &opened)); /* both are fed the same */
+    st = oct_pair_new(exact, opened ? opened : quantized, images, &o, &p);
+    if (!st) st = oct_analysis_new(p->ctx, &a);
     if (!st) st = run_stages(a, p, &o);
     oct_pair_free(p);
+    oct_graph_free(opened);
     if (st) {
         oct_analysis_free(a);
         return st;

@@ -179,6 +179,20 @@ static bool is_border_input(const oct_lowering *l, const oct_value *v)
     return l->options.int8_io && v->is_input && !v->data && v->graph == l->g && !v->is_output;
 }
 
+/*
+ * Would codes ruin an output that is float up to here? 256 of them are enough for scores, not for
+ * boxes: in pixels, or as parts of a picture, a step is more than objects are shifted by anything
+ * else that is quantized.
+ */
+static bool is_too_coarse(const oct_qpoint *p, const oct_qpoint *root, const oct_value *v)
+{
+    const float quarter = 0.25f; /* of a pixel */
+    const oct_type *t = &v->type;
+
+    if (!p->only_given || root->spec.bits > 8) return false;
+    return root->scale[0] > quarter || (t->rank == 3 && (t->dim[1] == 4 || t->dim[2] == 4));
+}
+
 /* --- all points --- */
 
 static oct_status lower_point(oct_lowering *l, int32_t index)
@@ -193,6 +207,7 @@ static oct_status lower_point(oct_lowering *l, int32_t index)
     if (!v || root->state == OCT_QSTATE_OFF) return OCT_OK;
     if (!reader && is_border_input(l, v)) return feed_codes(l, p, root, v);
     gives = !reader && l->options.int8_io && v->is_output && v->graph == l->g && v->producer;
+    if (gives && root->n && is_too_coarse(p, root, v)) return OCT_OK;
     if (!reader && !gives && !oct_lowering_has_readers(l, v)) return OCT_OK;
     if (v->data) {
         oct_node *before = reader ? reader : NULL;

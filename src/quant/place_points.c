@@ -134,8 +134,9 @@ static oct_status add_sources(oct_placer *p, sharing *s)
     for (int32_t i = 0; i < p->g->n_outputs && p->gives_codes; i++) {
         const oct_value *y = p->g->outputs[i];
 
-        if (y->type.dtype == OCT_DTYPE_F32 && y->producer && p->m->of_value[y->id] < 0)
-            OCT_TRY(add_point(p, s, y, y, NULL, 0));
+        if (y->type.dtype != OCT_DTYPE_F32 || !y->producer || p->m->of_value[y->id] >= 0) continue;
+        OCT_TRY(add_point(p, s, y, y, NULL, 0));
+        if (p->m->of_value[y->id] >= 0) p->m->points[p->m->of_value[y->id]].only_given = true;
     }
     return OCT_OK;
 }

@@ -48,7 +48,8 @@ typedef struct oct_qpoint {
     float *fold;
     int64_t fold_rows, fold_columns;
     float fold_scale;
-    int32_t next; /* another point of the same reader, or -1; set by oct_qmap_add() */
+    bool only_given; /* ACT: there for nobody but the reader of the network's integer output */
+    int32_t next;    /* another point of the same reader, or -1; set by oct_qmap_add() */
 } oct_qpoint;
 
 /* What correction adds to a node's bias (made if it has none). */

@@ -563,6 +563,33 @@ static void feeds_and_gives_codes(void **state)
     oct_qmap_free(m);
 }
 
+/* An output that is float up to here becomes codes only if they are fine enough for it. */
+static void check_output(fixture *f, float scale, oct_dtype want)
+{
+    layer n = conv_net(f, 4, 8, 1);
+    oct_qmap *m = map_for(f, "octet");
+    oct_graph *g;
+
+    act(f, m, n.x, 0.01f, 100);
+    m->points[act(f, m, n.y, scale, 0)].only_given = true;
+    weight(f, m, n.conv->in[1]);
+    g = lower(f, m, &(oct_lower_options){.int8_io = true});
+    assert_int_equal(g->inputs[0]->type.dtype, OCT_DTYPE_U8);
+    assert_int_equal(g->outputs[0]->type.dtype, want);
+    oct_graph_free(g);
+    oct_qmap_free(m);
+}
+
+static void outputs_of_fine_steps_are_codes(void **state)
+{
+    check_output(*state, 0.1f, OCT_DTYPE_U8);
+}
+
+static void outputs_of_coarse_steps_stay_float(void **state)
+{
+    check_output(*state, 1.5f, OCT_DTYPE_F32);
+}
+
 static void refuses_nonsense(void **state)
 {
     fixture *f = *state;
@@ -714,6 +741,8 @@ int main(void)
         TEST(quantizes_pow2_biases),
         TEST(limits_codes_the_spec_forbids),
         TEST(feeds_and_gives_codes),
+        TEST(outputs_of_fine_steps_are_codes),
+        TEST(outputs_of_coarse_steps_stay_float),
         TEST(refuses_nonsense),
         TEST(writes_small_files),
         TEST(writes_ppq),

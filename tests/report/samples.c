@@ -126,7 +126,7 @@ static void make_point(sample *s, oct_rng *rng, int i)
                                            .n_scales = i % 5 ? 1 : 16,
                                            .scale = top * 0.8 / 255,
                                            .max = top,
-                                           .high = i ? top * 0.8 : top - (top + 0.27) * 2 / BINS,
+                                           .high = i ? top * 0.8 : top - (top + 0.27) * 2.05 / BINS,
                                            .min = -0.27,
                                            .low = -0.27,
                                            .clipped = i ? 2.5e-4 : 0,

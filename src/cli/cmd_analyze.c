@@ -117,8 +117,7 @@ static oct_status open_images(job *j)
     o.every = (int32_t)(j->a->every > INT32_MAX ? INT32_MAX : j->a->every);
     o.skip_bad = j->a->skip_bad;
     o.need_files = 1;
-    j->c->model = NULL; /* what fails here is about the data */
-    return oct_dataset_open(j->c->ctx, &o, &j->images);
+    return cli_dataset_open(j->c, &o, &j->images);
 }
 
 /* The family's preprocessing with the changes asked for. */

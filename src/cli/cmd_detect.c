@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/classes.h"
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/model.h"
@@ -38,8 +39,7 @@ static const cli_opt opts[] = {
      .help = "leave broken pictures out, and name them"},
     {CLI_FLAG, "per-class", offsetof(args, per_class),
      .help = "boxes of different classes do not suppress each other, as in octet eval"},
-    {CLI_STR, "labels", offsetof(args, labels), "FILE", .role = CLI_READS,
-     .help = "names of the classes, one a line; without it COCO's if there are 80"},
+    CLI_OPT_LABELS(args),
     {CLI_STR, "family", offsetof(args, family), "FAMILY",
      .help = "how to read the outputs; auto: from their shapes", .def = "auto"},
     {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
@@ -79,63 +79,12 @@ typedef struct job {
     const char *input_name;
     void *input;
     oct_detection *found;
-    char *label_text; /* the file with line ends cut */
-    const char **names;
+    oct_class_names *labels; /* of --labels; NULL: none */
+    const char **names;      /* of all classes, for drawing; NULL: COCO's */
     int32_t n_names;
     cli_json *out;
     cli_pictures pictures;
 } job;
-
-/* --- names --- */
-
-/* Lines of the file, without spaces at their ends; empty lines at its end do not count. */
-static void split_lines(job *j)
-{
-    int32_t n_used = 0;
-
-    for (char *s = j->label_text, *next; s; s = next) {
-        char *end;
-
-        if ((next = strchr(s, '\n'))) *next++ = '\0';
-        for (end = s + strlen(s); end > s && strchr(" \t\r", end[-1]); end--)
-            end[-1] = '\0';
-        j->names = cli_realloc(j->names, (size_t)j->n_names + 1, sizeof(*j->names));
-        j->names[j->n_names++] = s;
-        if (*s) n_used = j->n_names;
-    }
-    j->n_names = n_used;
-}
-
-static oct_status read_labels(job *j)
-{
-    enum { MOST_BYTES = 1 << 20 };
-    const char *path = j->args->labels;
-    FILE *f;
-    size_t n;
-    bool failed;
-
-    if (!path) return OCT_OK;
-    if (!(f = fopen(path, "rb")))
-        return cli_fail(j->c, OCT_ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
-    j->label_text = cli_alloc(MOST_BYTES + 1, 1);
-    n = fread(j->label_text, 1, MOST_BYTES, f);
-    failed = ferror(f) || fgetc(f) != EOF;
-    (void)fclose(f);
-    if (failed || n == 0)
-        return cli_fail(j->c, OCT_ERR_FORMAT, "%s: is %s", path,
-                        n ? "too large for a list of names" : "empty");
-    split_lines(j);
-    return OCT_OK;
-}
-
-/* NULL: none known. */
-static const char *class_name(const job *j, int32_t k)
-{
-    if (j->names) return k >= 0 && k < j->n_names ? j->names[k] : NULL;
-    return oct_detector_n_classes(j->detector) == 80 || oct_detector_n_classes(j->detector) == 0
-               ? oct_coco_name(k)
-               : NULL;
-}
 
 /* --- the network --- */
 
@@ -161,6 +110,21 @@ static oct_status set_input(job *j)
     return oct_graph_set_input_shape(j->g, oct_value_name(v), 4, dims);
 }
 
+/* Names for drawing: numbers where none are known. */
+static void list_names(job *j)
+{
+    const char *from = oct_detector_names_from(j->detector);
+
+    if (from && strcmp(from, "COCO") == 0) return;
+    j->n_names = from ? oct_detector_n_classes(j->detector) : 1;
+    j->names = cli_alloc((size_t)j->n_names, sizeof(*j->names));
+    for (int32_t i = 0; i < j->n_names; i++) {
+        const char *name = oct_detector_class_name(j->detector, i);
+
+        j->names[i] = name ? name : "";
+    }
+}
+
 static oct_status prepare(job *j)
 {
     const args *a = j->args;
@@ -175,6 +139,8 @@ static oct_status prepare(job *j)
     oct_detector_free(j->detector); /* shapes are known now */
     j->detector = NULL;
     if ((st = oct_detector_new(j->g, a->family, &j->detector))) return st;
+    if ((st = cli_labels_set(j->c, j->detector, j->labels, a->labels))) return st;
+    list_names(j);
     cli_note(j->c, "family %s: %s", oct_detector_family(j->detector),
              oct_detector_why(j->detector));
     if ((st = oct_plan_new(j->g, NULL, &j->plan))) return st;
@@ -201,14 +167,10 @@ static oct_status make_folder(cli *c, const char *dir)
 
 static oct_status draw(job *j, int64_t i, oct_image *im, int32_t n)
 {
-    const int32_t n_classes = oct_detector_n_classes(j->detector);
-    const char *none[] = {""}; /* numbers instead of COCO's names */
-    const char *const *names = j->names ? j->names : n_classes && n_classes != 80 ? none : NULL;
     char *to;
     oct_status st;
 
-    if ((st = oct_detections_draw(j->c->ctx, im, j->found, n, names, j->names ? j->n_names : 1)))
-        return st;
+    if ((st = oct_detections_draw(j->c->ctx, im, j->found, n, j->names, j->n_names))) return st;
     to = cli_format("%s/%s", j->args->out, j->pictures.names[i]);
     cli_hold_interrupts();
     st = oct_image_save(j->c->ctx, im, to);
@@ -245,7 +207,7 @@ static void add_json(job *j, int64_t index, const oct_image *im, int32_t n)
         const oct_detection *f = &j->found[i];
         cli_json *o = cli_json_object(), *box = cli_json_array();
 
-        cli_json_str(o, "class", class_name(j, f->category));
+        cli_json_str(o, "class", oct_detector_class_name(j->detector, f->category));
         cli_json_int(o, "class_index", f->category);
         cli_json_round(o, "score", (double)f->score, 6);
         cli_json_round(box, NULL, (double)f->x, 3);
@@ -270,7 +232,7 @@ static void print_found(const job *j, int64_t index, int32_t n)
 
     for (int32_t i = 0; i < n; i++) {
         const oct_detection *f = &j->found[i];
-        const char *name = class_name(j, f->category);
+        const char *name = oct_detector_class_name(j->detector, f->category);
 
         if (name)
             cli_table_cell(t, "%s", name);
@@ -336,7 +298,7 @@ static oct_status show_classes(job *j, int64_t index)
     e = new_entry(j, index);
     list = cli_json_array();
     for (int32_t i = 0; i < n_best; i++) {
-        const char *name = j->names ? class_name(j, best[i]) : NULL;
+        const char *name = oct_detector_class_name(j->detector, best[i]);
         const double p = probability(scores, n, best[0], best[i]);
         cli_json *o = cli_json_object();
 
@@ -409,9 +371,11 @@ static oct_status run(cli *c, const void *argp, char **files)
 
     if (j.args->max_det > INT16_MAX)
         return cli_fail(c, OCT_ERR_ARG, "option --max-det: at most %d", INT16_MAX);
-    if ((st = read_labels(&j))) goto done;
+    if ((st = cli_labels_load(c, j.args->labels, &j.labels))) goto done;
     if ((st = cli_pictures_open(c, &words, &j.pictures))) goto done;
     if ((st = cli_model_load(c, files[0], NULL, &j.g))) goto done;
+    if ((st = cli_model_open_codes(c, &j.g))) goto done;
+    cli_diagnose(c, j.g);
     if ((st = prepare(&j))) goto done;
     if ((st = make_folder(c, j.args->out))) goto done;
     for (int64_t i = 0; i < j.pictures.n && !st; i++)
@@ -426,7 +390,7 @@ done:
     cli_pictures_close(&j.pictures);
     free(j.found);
     free(j.names);
-    free(j.label_text);
+    oct_class_names_free(j.labels);
     return st;
 }
 

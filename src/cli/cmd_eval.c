@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/classes.h"
 #include "cli/cli.h"
 #include "cli/data.h"
 #include "cli/json.h"
@@ -12,7 +13,7 @@
 #include "cli/table.h"
 
 typedef struct args {
-    const char *images, *annotations, *family, *preprocess, *results, *qmap;
+    const char *images, *annotations, *labels, *family, *preprocess, *results, *qmap;
     int64_t limit, batch, max_det;
     double score, iou;
     bool in_float, skip_bad;
@@ -20,9 +21,12 @@ typedef struct args {
 
 static const cli_opt opts[] = {
     {CLI_STR, "images", offsetof(args, images), "DIR", .role = CLI_READS,
-     .help = "folder of pictures (required); with a folder for each class, these are the labels"},
+     .help = "folder of pictures; with a folder for each class, these are the labels. Required, "
+             "unless --annotations is a data.yaml: then its val"},
     {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR", .role = CLI_READS,
-     .help = "labels: COCO .json, folder of VOC .xml or YOLO .txt, or a list 'name class'"},
+     .help = "labels: COCO .json, folder of VOC .xml or YOLO .txt, Ultralytics' data.yaml, or a "
+             "list 'name class'"},
+    CLI_OPT_LABELS(args),
     {CLI_STR, "family", offsetof(args, family), "FAMILY",
      .help = "how to read the outputs; auto: from their shapes", .def = "auto"},
     {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
@@ -61,6 +65,9 @@ static const cli_example examples[] = {
     {"eval net.onnx --images img --annotations voc --family yolox --preprocess "
      "size=416x416,color=rgb",
      "Say how outputs are read and pictures prepared"},
+    {"eval cells.onnx --images img --annotations voc --labels names.txt",
+     "A network with own classes, and VOC's labels: matched by name"},
+    {"eval best.onnx --annotations data.yaml", "The pictures and labels of Ultralytics' val"},
     {"eval yolov8n.onnx --qmap yolov8n.qmap.json --images val2017 --annotations val2017.json",
      "What the INT8 network will score, to the last digit, without writing it"},
     {0},
@@ -73,6 +80,7 @@ typedef struct report {
     cli *c;
     const oct_dataset *d;
     const oct_detector *detector;
+    oct_class_names *names; /* of --labels; NULL: none */
     oct_eval_result r;
     oct_box_eval *eval; /* NULL: a classifier */
     oct_box_noise noise;
@@ -95,6 +103,7 @@ static oct_status print_json(const report *p)
     cli_json_round(j, "seconds", p->r.seconds, 4);
     cli_json_round(j, "peak_rss_mb", cli_peak_rss_mb(), 2);
     cli_json_str(j, "family", oct_detector_family(p->detector));
+    cli_classes_json(j, p->detector, p->d);
     st = cli_json_print(p->c, j);
     cli_json_free(j);
     return st;
@@ -147,9 +156,7 @@ static void print_text(const report *p)
 
 static oct_status open_dataset(cli *c, const args *a, oct_dataset **out)
 {
-    const char *model = c->model;
     oct_dataset_options o;
-    oct_status st;
 
     oct_dataset_options_init(&o);
     o.images = a->images;
@@ -157,10 +164,7 @@ static oct_status open_dataset(cli *c, const args *a, oct_dataset **out)
     o.limit = (int32_t)(a->limit > INT32_MAX ? INT32_MAX : a->limit);
     o.skip_bad = a->skip_bad;
     o.need_files = 1;
-    c->model = NULL; /* what fails here is about the data */
-    if ((st = oct_dataset_open(c->ctx, &o, out))) return st;
-    c->model = model;
-    return OCT_OK;
+    return cli_dataset_open(c, &o, out);
 }
 
 /* How the network is fed and read: what was recognised, changed by what was asked for. */
@@ -196,6 +200,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     o.batch = (int32_t)(a->batch > INT16_MAX ? INT16_MAX : a->batch);
     o.loader_threads = oct_ctx_threads(c->ctx); /* they only work while they are behind */
     o.results = a->results;
+    o.names = p->names;
     o.nms.score = (float)a->score;
     o.nms.iou = (float)a->iou;
     o.nms.max_detections = (int32_t)(a->max_det > INT16_MAX ? INT16_MAX : a->max_det);
@@ -221,6 +226,13 @@ static oct_status apply_qmap(cli *c, const char *path, oct_graph **g)
     return OCT_OK;
 }
 
+static bool is_yaml(const char *path)
+{
+    const char *dot = path ? strrchr(path, '.') : NULL;
+
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
 static oct_status run(cli *c, const void *argp, char **files)
 {
     const args *a = argp;
@@ -231,20 +243,26 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_preprocess prep;
     oct_status st;
 
-    if (!a->images) return cli_missing(c, "option --images");
+    if (!a->images && !is_yaml(a->annotations)) return cli_missing(c, "option --images");
+    if ((st = cli_labels_load(c, a->labels, &p.names))) goto done;
     if ((st = cli_model_load(c, files[0], NULL, &g))) goto done;
+    if ((st = cli_model_open_codes(c, &g))) goto done;
+    cli_diagnose(c, g);
     if ((st = recognise(c, a, g, &prep, &detector))) goto done;
+    if ((st = cli_labels_set(c, detector, p.names, a->labels))) goto done;
     if ((st = open_dataset(c, a, &d))) goto done;
+    if ((st = cli_classes_note(c, detector, d))) goto done;
     if (a->qmap && (st = apply_qmap(c, a->qmap, &g))) goto done;
     p.d = d;
     p.detector = detector;
     if ((st = evaluate(a, g, &prep, &p))) goto done;
-    (void)cli_data_notes(c, a->images, d, 0);
+    (void)cli_data_notes(c, a->images ? a->images : a->annotations, d, 0);
     if (c->opt.json)
         st = print_json(&p);
     else
         print_text(&p);
 done:
+    oct_class_names_free(p.names);
     oct_box_eval_free(p.eval);
     oct_dataset_close(d);
     oct_detector_free(detector);
@@ -262,14 +280,20 @@ const cli_command cmd_eval = {
         "fit=letterbox|letterbox_top_left|stretch|crop, pad=N, color=rgb|bgr|gray, scale=N, "
         "mean=R:G:B, std=R:G:B, interpolation=linear|antialias, layout=nchw|nhwc, crop_resize=N; "
         "a value is (pixel / scale - mean) / std.\n\n"
-        "A network with COCO's 80 classes is matched with the dataset's categories by name, others "
-        "by number. Times are sums over the threads that did the work: decoding and scoring run "
+        "Which class is which category: YOLO's labels have the network's own numbers. Others are "
+        "matched by name, with the names of --labels, of the model's metadata ('names', as "
+        "Ultralytics writes them), or COCO's if the network has 80 classes. Without names, COCO's "
+        "ids are taken in their order if there are as many; VOC's names say nothing of an order, "
+        "so they need --labels. Where names differ, a table shows which is which.\n\n"
+        "Times are sums over the threads that did the work: decoding and scoring run "
         "beside the network.\n\n"
         "With --json: ap, ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, "
         "ar_medium, ar_large, voc_map50, per_class, ap_noise (AP +- this on other pictures of the "
         "kind, 19 times of 20), resamples, precision50 and precision (mean of the classes at 101 "
         "points of recall, at IoU 0.5 and over all IoUs) for detectors, top1 and "
-        "top5 for classifiers; images, seconds, peak_rss_mb, family. null: nothing to measure.",
+        "top5 for classifiers; images, seconds, peak_rss_mb, family, matched, classes (class, "
+        "name, "
+        "category, category_id). null: nothing to measure.",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

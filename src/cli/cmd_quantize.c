@@ -8,6 +8,7 @@
 #include <octet/quant.h>
 #include <octet/recipe.h>
 
+#include "cli/classes.h"
 #include "cli/cli.h"
 #include "cli/cpu.h"
 #include "cli/data.h"
@@ -106,7 +107,8 @@ typedef struct job {
     oct_graph *g;
     oct_dataset *images, *truth;
     const char *images_name;
-    int32_t n_notes; /* that were said about them */
+    int32_t n_notes;        /* that were said about them */
+    oct_class_names *names; /* of --labels; NULL: none */
     oct_preprocess preprocess;
     oct_quantize_options options;
     oct_quantized *q;
@@ -247,9 +249,10 @@ static oct_status open_data(job *j)
     d.need_files = truth.need_files = 1;
     j->c->model = NULL; /* what fails here is about the data */
     j->images_name = d.images;
-    st = oct_dataset_open(j->c->ctx, &d, &j->images);
+    st = cli_dataset_open(j->c, &d, &j->images);
     if (!st) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
-    if (!st && j->settings.eval) st = oct_dataset_open(j->c->ctx, &truth, &j->truth);
+    if (!st && j->settings.eval) st = cli_dataset_open(j->c, &truth, &j->truth);
+    if (!st) st = cli_labels_load(j->c, j->settings.labels, &j->names);
     if (!st) j->c->model = model;
     return st;
 }
@@ -291,6 +294,20 @@ static oct_status load_model(job *j)
     return st;
 }
 
+/* Before minutes of work: can the network be scored on these labels? */
+static oct_status check_labels(job *j)
+{
+    oct_detector *d = NULL;
+    oct_status st;
+
+    if (!j->truth) return OCT_OK;
+    if ((st = oct_detector_new(j->g, j->options.family, &d))) return st;
+    st = cli_labels_set(j->c, d, j->names, j->settings.labels);
+    if (!st) st = cli_classes_note(j->c, d, j->truth);
+    oct_detector_free(d);
+    return st;
+}
+
 static oct_status open_all(job *j)
 {
     oct_status st;
@@ -302,6 +319,7 @@ static oct_status open_all(job *j)
     warn_of_device(j);
     if ((st = load_model(j))) return st;
     if ((st = open_data(j))) return st;
+    if ((st = check_labels(j))) return st;
     return read_preprocess(j);
 }
 
@@ -316,6 +334,7 @@ static oct_status evaluate(job *j, const oct_graph *g, const char *name, oct_eva
     oct_eval_options_init(&o);
     o.family = j->options.family;
     o.preprocess = j->options.preprocess;
+    o.names = j->names;
     o.loader_threads = oct_ctx_threads(j->c->ctx);
     result->struct_size = sizeof(*result);
     j->c->model = name;
@@ -353,6 +372,7 @@ static oct_status write_report(job *j)
                     .quantized = oct_quantized_graph(j->q),
                     .images = j->images,
                     .truth = j->truth,
+                    .names = j->names,
                     .preprocess = j->options.preprocess,
                     .family = j->options.family,
                     .q = j->q,
@@ -384,6 +404,7 @@ static oct_status quantize(job *j)
     cli_progress_end(j->c);
     if (st) return st;
     (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
+    if (j->options.int8_io) cli_model_codes_note(j->c, oct_quantized_graph(j->q));
     if ((st = cli_quantize_write(j->c, j->q, &j->settings))) return st;
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
     r->peak_rss_mb = cli_peak_rss_mb();
@@ -433,6 +454,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_box_eval_free(j.report.boxes[0]);
     oct_box_eval_free(j.report.boxes[1]);
     oct_quantized_free(j.q);
+    oct_class_names_free(j.names);
     oct_dataset_close(j.truth);
     oct_dataset_close(j.images);
     oct_graph_free(j.g);

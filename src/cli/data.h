@@ -8,6 +8,9 @@
 /* The pictures to open, n of them. */
 void cli_data_images(oct_dataset_options *o, const char *const *paths, int n);
 
+/* Opens it. What is not there was typed wrong (exit 2). */
+oct_status cli_dataset_open(cli *c, const oct_dataset_options *o, oct_dataset **out);
+
 /*
  * Says what was left out, a line each: "calib: 2 files are no pictures and were left out (...)".
  * Begins with sentence `from` and returns how many there are: the number to begin with after the

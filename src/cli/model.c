@@ -204,6 +204,43 @@ oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_
     return st;
 }
 
+static void codes_note(const cli *c, const oct_graph *g, int32_t is_output, int32_t i)
+{
+    const oct_value *v = is_output ? oct_graph_output(g, i) : oct_graph_input(g, i);
+    const char *what = is_output ? "output" : "input", *name = oct_value_name(v);
+    const char *type = oct_dtype_name(oct_value_dtype(v));
+    float scale;
+    int32_t zero;
+
+    if (oct_graph_codes(g, is_output, i, &scale, &zero) == OCT_OK)
+        cli_note(c, "%s '%s': %s, value = (code - %d) * %.9g", what, name, type, (int)zero,
+                 (double)scale);
+    else if (is_output)
+        cli_note(c, "%s '%s' stays %s: 256 steps are too coarse for its numbers", what, name, type);
+    else
+        cli_note(c, "%s '%s' stays %s", what, name, type);
+}
+
+void cli_model_codes_note(const cli *c, const oct_graph *g)
+{
+    for (int32_t i = 0; i < oct_graph_n_inputs(g); i++)
+        codes_note(c, g, 0, i);
+    for (int32_t i = 0; i < oct_graph_n_outputs(g); i++)
+        codes_note(c, g, 1, i);
+}
+
+oct_status cli_model_open_codes(cli *c, oct_graph **g)
+{
+    oct_graph *opened = NULL;
+    const oct_status st = oct_graph_float_io(*g, &opened);
+
+    if (st || !opened) return st;
+    cli_note(c, "inputs or outputs are codes; they are fed and read with the file's own scales");
+    oct_graph_free(*g);
+    *g = opened;
+    return OCT_OK;
+}
+
 /* --- counting --- */
 
 static cli_op_count *count_of(cli_totals *t, const char *op)

@@ -14,6 +14,7 @@ typedef struct cli_report {
     const oct_graph *exact, *quantized;
     const oct_dataset *images;        /* to analyse, and to draw on */
     const oct_dataset *truth;         /* with labels, to draw on instead; may be NULL */
+    const oct_class_names *names;     /* of --labels; NULL: none */
     const oct_preprocess *preprocess; /* NULL: the family's */
     const char *family;               /* NULL: auto */
     const oct_quantized *q;           /* may be NULL */

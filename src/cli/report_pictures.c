@@ -19,6 +19,7 @@ enum {
 
 /* A network that looks at pictures. */
 typedef struct looker {
+    oct_graph *opened; /* with floats for codes; NULL: it has none */
     oct_detector *detector;
     oct_plan *plan;
     oct_run *run;
@@ -34,16 +35,21 @@ static void looker_fini(looker *l)
     oct_run_free(l->run);
     oct_plan_free(l->plan);
     oct_detector_free(l->detector);
+    oct_graph_free(l->opened);
 }
 
 /* OCT_ERR_STATE: there is nothing to draw, which is no failure. */
 static oct_status looker_init(looker *l, const cli_report *in, const oct_graph *g)
 {
-    const oct_value *input = oct_graph_n_inputs(g) ? oct_graph_input(g, 0) : NULL;
+    const oct_value *input;
     oct_status st;
 
+    if ((st = oct_graph_float_io(g, &l->opened))) return st;
+    if (l->opened) g = l->opened;
+    input = oct_graph_n_inputs(g) ? oct_graph_input(g, 0) : NULL;
     if (!input || oct_detector_new(g, in->family, &l->detector)) return OCT_ERR_STATE;
     if (oct_detector_is_classifier(l->detector)) return OCT_ERR_STATE;
+    if (in->names && (st = oct_detector_set_names(l->detector, in->names))) return st;
     oct_preprocess_init(&l->prep);
     oct_detector_preprocess(l->detector, &l->prep);
     if (in->preprocess) l->prep = *in->preprocess;
@@ -157,19 +163,26 @@ static oct_status encode(cli *c, const oct_image *im, const char *path, const vo
     return st ? st : read_file(c, path, data, size);
 }
 
-/* Names of the classes: the labels' if they fit, COCO's 80, or none: the page shows numbers. */
+/*
+ * Names of the classes: the network's own, the labels' if they fit, COCO's 80, or none: the page
+ * shows numbers.
+ */
 static void find_names(const cli_report *in, const looker *l, cli_report_pictures *p)
 {
     const int32_t n_classes = oct_detector_n_classes(l->detector);
     const int32_t n_labels = in->truth ? oct_dataset_n_categories(in->truth) : 0;
-    const bool fit = n_labels == n_classes && n_labels;
+    const char *from = oct_detector_names_from(l->detector);
+    const bool own = from && strcmp(from, "COCO") != 0, fit = n_labels == n_classes && n_labels;
 
-    if (!fit && n_classes != 80) return;
+    if (!n_classes || (!from && !fit)) return;
     p->n_names = n_classes;
     p->names = cli_alloc((size_t)n_classes, sizeof(*p->names));
-    for (int32_t i = 0; i < n_classes; i++) /* copied: the page is written later */
-        p->names[i] =
-            cli_format("%s", fit ? oct_dataset_category_name(in->truth, i) : oct_coco_name(i));
+    for (int32_t i = 0; i < n_classes; i++) { /* copied: the page is written later */
+        const char *name = fit && !own ? oct_dataset_category_name(in->truth, i)
+                                       : oct_detector_class_name(l->detector, i);
+
+        p->names[i] = name ? cli_format("%s", name) : cli_format("%d", (int)i);
+    }
 }
 
 /* --- which pictures --- */

@@ -80,6 +80,13 @@ static oct_status is_yolo_line(oct_ctx *ctx, const char *path, bool *out)
     return OCT_OK;
 }
 
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 static oct_status read_annotation_file(oct_dataset *d, const char *images, const char *path)
 {
     char first = '\0';
@@ -101,7 +108,15 @@ static oct_status read_annotation_file(oct_dataset *d, const char *images, const
         return oct_fail(d->ctx, OCT_ERR_ARG,
                         "%s: YOLO's labels of one picture; give the folder of these .txt files",
                         path);
-    return oct_read_list(d, images, path);
+    OCT_TRY(oct_read_list(d, images, path));
+    if (images && d->n_items && d->items[0].class_index < 0 &&
+        !oct_codec_by_name(d->items[0].path) && !oct_is_file(d->items[0].path))
+        return oct_fail(
+            d->ctx, OCT_ERR_ARG,
+            "%s: \"%.40s\" is no picture, so these are no labels; labels are COCO .json, "
+            "a folder of VOC .xml or YOLO .txt, a data.yaml, or a list 'picture class'",
+            path, last_part(d->items[0].path));
+    return OCT_OK;
 }
 
 /* The only .json of a folder. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "data/files.h"
 #include "recipe/recipe.h"
 
 /* An array field is a pointer and an int32_t behind it: what the copying below relies on. */
@@ -155,12 +156,22 @@ void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o)
     o->seed = r->values.quantize.seed;
 }
 
+/* A data.yaml says itself where the pictures are. */
+static bool has_pictures(const char *annotations)
+{
+    return annotations &&
+           (oct_has_extension(annotations, ".yaml") || oct_has_extension(annotations, ".yml"));
+}
+
 void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o)
 {
     const oct_recipe_values *v = &r->values;
 
     o->images = v->eval_images ? v->eval_images : v->data_file;
-    if (!v->eval_images && v->n_images) set_images(r, o);
+    if (!v->eval_images && has_pictures(v->annotations))
+        o->images = NULL; /* its own: val */
+    else if (!v->eval_images && v->n_images)
+        set_images(r, o);
     o->annotations = v->annotations;
     o->skip_bad = v->data.skip_bad;
     o->limit = v->eval_limit;

@@ -574,7 +574,7 @@ static void bad_pictures(void **state)
 
     assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images empty"), 1);
     must_contain(p->last.err, "empty");
-    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images nowhere"), 1);
+    assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images nowhere"), 2);
     must_contain(p->last.err, "nowhere");
     write_file(p, "empty/a.png", "this is no picture", 18);
     assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images empty"), 1);

@@ -13,11 +13,16 @@ void oct_softmax_codes_init(oct_softmax_codes *s, oct_dtype dtype, int64_t n, fl
                             float y_scale, int32_t y_zero)
 {
     /* Powers are as large as their sum allows. The factor cancels out, but for the rounding. */
-    const double top = fmax(logf(FLT_MAX / (float)OCT_MAX(n, 1)) - RESERVE, 0) / (double)x_scale;
+    double top = fmax(logf(FLT_MAX / (float)OCT_MAX(n, 1)) - RESERVE, 0) / (double)x_scale;
 
+    s->steps = fminf(floorf(1.0f / y_scale), FLT_MAX);
+    /* Few elements and a fine scale: the largest power times the steps would be infinite, as it is
+     * in ONNX Runtime. Where it is not, bits stay as that has them. */
+    if (exp(top * (double)x_scale) * (double)s->steps > (double)FLT_MAX)
+        top = fmax(logf(FLT_MAX / fmaxf(s->steps, (float)OCT_MAX(n, 1))) - RESERVE, 0) /
+              (double)x_scale;
     for (int i = 0; i < 256; i++)
         s->power[i] = (float)exp((top - i) * (double)x_scale);
-    s->steps = floorf(1.0f / y_scale);
     s->zero = y_zero;
     s->flip = dtype == OCT_DTYPE_I8 ? 128 : 0;
     oct_quant_limits(dtype, &s->low, &s->high);

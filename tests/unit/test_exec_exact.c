@@ -188,6 +188,59 @@ static void softmax_of_codes_is_onnx_runtimes(void **state)
         assert_int_equal(y[i] ^ 128, want[i]);
 }
 
+/* How many codes 1 has is cut to a whole number, not rounded: 254 of 254.99998 and 273 of 273.97.
+ * What lies half way between two codes becomes the even one. */
+static void softmax_of_codes_cuts_steps_and_rounds_to_even(void **state)
+{
+    static const struct {
+        float y_scale;
+        uint8_t x[2], want[2];
+    } cases[] = {{1 / 255.0f, {255, 0}, {254, 0}},   {0.00365f, {200, 155}, {247, 26}},
+                 {1 / 253.5f, {10, 10}, {126, 126}}, {1 / 255.5f, {10, 10}, {128, 128}},
+                 {0.0019f, {100, 100}, {255, 255}},  {0.3f, {9, 9}, {2, 2}}};
+
+    (void)state;
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        oct_softmax_codes s;
+        uint8_t y[2];
+
+        oct_softmax_codes_init(&s, OCT_DTYPE_U8, 2, 0.05f, cases[i].y_scale, 0);
+        oct_softmax_codes_row(&s, cases[i].x, y, 2, 1);
+        for (int k = 0; k < 2; k++)
+            if (y[k] != cases[i].want[k])
+                fail_msg("case %d: code %d is %d, want %d", (int)i, k, y[k], cases[i].want[k]);
+    }
+}
+
+/* Few elements and fine scales: nothing may become infinite on the way. */
+static void softmax_of_codes_stays_finite(void **state)
+{
+    static const float scales[] = {1e-2f, 1 / 256.0f, 1e-3f, 1e-4f, 1e-6f, 1e-20f, 1e-38f, 1e-44f};
+
+    (void)state;
+    for (int64_t n = 1; n <= 16; n++)
+        for (size_t i = 0; i < OCT_COUNT(scales); i++) {
+            const double steps = floor((double)fminf(1 / scales[i], 3.4e38f));
+            oct_softmax_codes s;
+            uint8_t x[N], y[N];
+            double sum = 0;
+
+            for (int64_t k = 0; k < n; k++) {
+                x[k] = (uint8_t)(255 - 17 * k);
+                sum += exp(-17.0 * (double)k * 0.04);
+            }
+            oct_softmax_codes_init(&s, OCT_DTYPE_U8, n, 0.04f, scales[i], 7);
+            oct_softmax_codes_row(&s, x, y, n, 1);
+            for (int64_t k = 0; k < n; k++) {
+                const double want = fmin(exp(-17.0 * (double)k * 0.04) / sum * steps + 7, 255);
+
+                if (fabs(y[k] - want) > 0.51)
+                    fail_msg("%d elements, scale %g: code %d is %d, want %g", (int)n,
+                             (double)scales[i], (int)k, y[k], want);
+            }
+        }
+}
+
 /* Between DequantizeLinear and QuantizeLinear Softmax is what QLinearSoftmax is. */
 static void softmax_stays_in_integers(void **state)
 {
@@ -229,6 +282,8 @@ int main(void)
         cmocka_unit_test(vectors_have_the_same_rational_sigmoid),
         cmocka_unit_test(pairs_round_as_onnx_runtimes),
         cmocka_unit_test(softmax_of_codes_is_onnx_runtimes),
+        cmocka_unit_test(softmax_of_codes_cuts_steps_and_rounds_to_even),
+        cmocka_unit_test(softmax_of_codes_stays_finite),
         cmocka_unit_test_setup_teardown(softmax_stays_in_integers, setup, teardown),
     };
 

@@ -13,24 +13,35 @@ typedef struct aliaser {
     int32_t *maker;   /* by slot: the step that makes it, or -1 */
     uint8_t *reads;   /* by slot: all readers take strided views */
     int32_t *n_reads; /* by slot: how many operands read it */
+    int32_t *n_views; /* by slot: how many slots are views of it */
 } aliaser;
 
-/* What reads a view reads its parent; views that are not strided need a dense parent. */
-static void spread(aliaser *a)
+/* A reader of the slot, or of what it is a view of, wants it dense. Each slot is told once, so all
+ * calls together take no longer than there are slots. */
+static void need_dense(aliaser *a, int32_t slot)
 {
-    bool changed = true;
-
-    while (changed) {
-        changed = false;
-        for (int32_t i = 0; i < a->p->n_slots; i++) {
-            const oct_slot *s = &a->p->slots[i];
-
-            if (s->parent < 0 || !a->reads[s->parent]) continue;
-            if (s->strided && a->reads[i] && !s->pinned) continue;
-            a->reads[s->parent] = 0;
-            changed = true;
-        }
+    for (; slot >= 0 && a->reads[slot]; slot = a->p->slots[slot].parent) {
+        a->reads[slot] = 0;
+        a->p->work++;
     }
+}
+
+/* What reads a view reads its parent; views that are not strided need a dense parent. */
+static void spread(aliaser *a, int32_t slot)
+{
+    const oct_slot *s = &a->p->slots[slot];
+
+    if (s->parent >= 0 && (!s->strided || !a->reads[slot] || s->pinned)) need_dense(a, s->parent);
+}
+
+static void make_view(aliaser *a, int32_t slot, int32_t parent, int64_t offset, bool strided)
+{
+    oct_slot *s = &a->p->slots[slot];
+
+    s->parent = parent;
+    s->offset = offset;
+    s->strided = strided;
+    a->n_views[parent]++;
 }
 
 /* Concat and Split keep pitches only along channels. */
@@ -42,6 +53,23 @@ static bool cuts_pixels(const oct_step *s)
            !parts->is_channel;
 }
 
+static void scan_step(aliaser *a, int32_t i)
+{
+    const oct_plan *p = a->p;
+    const oct_step *s = &p->steps[i];
+
+    for (int32_t k = 0; k < s->n_out; k++)
+        if (s->out[k] >= 0) a->maker[s->out[k]] = i;
+    for (int32_t k = 0; k < s->n_in; k++) {
+        if (s->in[k] < 0) continue;
+        a->n_reads[s->in[k]]++;
+        if ((s->kernel->flags & OCT_KERNEL_VIEW) && p->slots[s->out[0]].parent == s->in[k])
+            continue; /* only a view: what reads that counts */
+        if (!(s->kernel->flags & OCT_KERNEL_STRIDED_IN) || cuts_pixels(s)) a->reads[s->in[k]] = 0;
+    }
+}
+
+/* Who makes and reads what, once; views that are made later spread what they need themselves. */
 static void scan(aliaser *a)
 {
     const oct_plan *p = a->p;
@@ -51,33 +79,22 @@ static void scan(aliaser *a)
         a->reads[i] = 1;
         a->n_reads[i] = 0;
     }
-    for (int32_t i = 0; i < p->n_steps; i++) {
-        const oct_step *s = &p->steps[i];
-
-        for (int32_t k = 0; k < s->n_out; k++)
-            if (s->out[k] >= 0) a->maker[s->out[k]] = i;
-        for (int32_t k = 0; k < s->n_in; k++) {
-            if (s->in[k] < 0) continue;
-            a->n_reads[s->in[k]]++;
-            if ((s->kernel->flags & OCT_KERNEL_VIEW) && p->slots[s->out[0]].parent == s->in[k])
-                continue; /* only a view: what reads that counts */
-            if (!(s->kernel->flags & OCT_KERNEL_STRIDED_IN) || cuts_pixels(s))
-                a->reads[s->in[k]] = 0;
-        }
-    }
-    spread(a);
+    for (int32_t i = 0; i < p->n_steps; i++)
+        scan_step(a, i);
+    for (int32_t i = 0; i < p->n_slots; i++)
+        spread(a, i);
+    a->p->work += p->n_slots + p->n_steps;
 }
 
 /* A whole-tensor view: the output is the input under another type. */
 static bool alias_view(aliaser *a, const oct_step *s)
 {
-    oct_slot *out = &a->p->slots[s->out[0]];
+    const oct_slot *out = &a->p->slots[s->out[0]];
     const oct_slot *in = &a->p->slots[s->in[0]];
 
     if (in->data || out->parent >= 0) return false;
-    out->parent = s->in[0];
-    out->offset = 0;
-    out->strided = out->layout == OCT_LAYOUT_CLAST && in->layout == OCT_LAYOUT_CLAST;
+    make_view(a, s->out[0], s->in[0], 0,
+              out->layout == OCT_LAYOUT_CLAST && in->layout == OCT_LAYOUT_CLAST);
     return true;
 }
 
@@ -121,7 +138,7 @@ static int32_t whole_of(const oct_plan *p, const oct_step *s, int32_t i, int32_t
 static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t offset)
 {
     const oct_parts *parts = s->state;
-    oct_slot *in = &a->p->slots[slot];
+    const oct_slot *in = &a->p->slots[slot];
     const int32_t maker = a->maker[slot];
     const oct_step *by;
     bool strides;
@@ -130,9 +147,9 @@ static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t o
     by = &a->p->steps[maker];
     strides = (by->kernel->flags & OCT_KERNEL_STRIDED_OUT) && !cuts_pixels(by);
     if (!part_fits(a, parts, slot, strides) && !planes_fit(a, parts, slot)) return;
-    in->parent = s->out[0];
-    in->offset = offset;
-    in->strided = (parts->is_channel || parts->is_pixel) && !oct_parts_are_blocks(parts);
+    make_view(a, slot, s->out[0], offset,
+              (parts->is_channel || parts->is_pixel) && !oct_parts_are_blocks(parts));
+    spread(a, slot);
 }
 
 static void alias_concat(aliaser *a, const oct_step *s)
@@ -154,13 +171,13 @@ static void alias_split(aliaser *a, const oct_step *s)
 
     if (p->slots[s->in[0]].data) return;
     for (int32_t i = 0; i < s->n_out; i++) {
-        oct_slot *out = s->out[i] >= 0 ? &p->slots[s->out[i]] : NULL;
+        const oct_slot *out = s->out[i] >= 0 ? &p->slots[s->out[i]] : NULL;
 
         if (!out || out->parent >= 0 || out->pinned) continue;
         if (!part_fits(a, parts, s->out[i], true)) continue;
-        out->parent = s->in[0];
-        out->offset = parts->offset[i];
-        out->strided = parts->is_channel && !oct_parts_are_blocks(parts);
+        make_view(a, s->out[i], s->in[0], parts->offset[i],
+                  parts->is_channel && !oct_parts_are_blocks(parts));
+        spread(a, s->out[i]);
     }
 }
 
@@ -190,19 +207,15 @@ static bool may_overwrite(const aliaser *a, int32_t k, const oct_slot *out)
     const oct_slot *in = k >= 0 ? &p->slots[k] : NULL;
 
     if (!in || in->data || in->pinned || in->parent >= 0 || a->n_reads[k] != 1) return false;
-    if (a->maker[k] < 0 || !a->reads[k] || !oct_type_equal(&in->type, &out->type) ||
-        in->layout != out->layout)
-        return false;
-    for (int32_t v = 0; v < p->n_slots; v++)
-        if (p->slots[v].parent == k) return false;
-    return true;
+    return a->maker[k] >= 0 && a->reads[k] && a->n_views[k] == 0 &&
+           oct_type_equal(&in->type, &out->type) && in->layout == out->layout;
 }
 
 /* A pointwise kernel may overwrite an operand that nobody reads afterwards. */
 static void alias_in_place(aliaser *a, const oct_step *s)
 {
     oct_plan *p = a->p;
-    oct_slot *out = &p->slots[s->out[0]];
+    const oct_slot *out = &p->slots[s->out[0]];
 
     if (!(s->kernel->flags & OCT_KERNEL_IN_PLACE) || p->is_apart) return;
     for (int32_t i = 0; i < s->n_in; i++) {
@@ -210,18 +223,14 @@ static void alias_in_place(aliaser *a, const oct_step *s)
 
         if (!may_overwrite(a, k, out)) continue;
         if (out->parent < 0) {
-            out->parent = k;
-            out->offset = 0;
-            out->strided = false;
+            make_view(a, s->out[0], k, 0, false);
             return;
         }
         /* The result is a part of a Concat: its operand may be made there as well. */
         if (out->strided && (!(p->steps[a->maker[k]].kernel->flags & OCT_KERNEL_STRIDED_OUT) ||
                              cuts_pixels(&p->steps[a->maker[k]])))
             continue;
-        p->slots[k].parent = s->out[0];
-        p->slots[k].offset = 0;
-        p->slots[k].strided = out->strided;
+        make_view(a, k, s->out[0], 0, out->strided);
         return;
     }
 }
@@ -241,20 +250,15 @@ static void alias_steps(aliaser *a)
 {
     oct_plan *p = a->p;
 
+    for (int32_t i = 0; i < p->n_slots; i++) /* the same bytes in another layout (choose.c) */
+        if (p->slots[i].parent >= 0) a->n_views[p->slots[i].parent]++;
     for (int32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].kernel->flags & OCT_KERNEL_VIEW) alias_view(a, &p->steps[i]);
     scan(a);
     for (int32_t i = 0; i < p->n_steps; i++)
-        if (p->steps[i].kernel == &oct_kernel_split) {
-            alias_split(a, &p->steps[i]);
-            scan(a);
-        }
+        if (p->steps[i].kernel == &oct_kernel_split) alias_split(a, &p->steps[i]);
     for (int32_t i = p->n_steps - 1; i >= 0; i--) /* outer Concats first */
-        if (p->steps[i].kernel == &oct_kernel_concat) {
-            scan(a);
-            alias_concat(a, &p->steps[i]);
-        }
-    scan(a);
+        if (p->steps[i].kernel == &oct_kernel_concat) alias_concat(a, &p->steps[i]);
     for (int32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].n_out == 1 && p->steps[i].out[0] >= 0) alias_in_place(a, &p->steps[i]);
 }
@@ -288,7 +292,8 @@ oct_status oct_plan_alias(oct_plan *p)
     a.maker = oct_plan_alloc(p, n, sizeof(int32_t));
     a.reads = oct_plan_alloc(p, n, 1);
     a.n_reads = oct_plan_alloc(p, n, sizeof(int32_t));
-    if (!a.maker || !a.reads || !a.n_reads) return OCT_ERR_MEMORY;
+    a.n_views = oct_plan_alloc(p, n, sizeof(int32_t));
+    if (!a.maker || !a.reads || !a.n_reads || !a.n_views) return OCT_ERR_MEMORY;
     OCT_TRY(find_parts(p));
     if (!p->options.plain) alias_steps(&a);
     drop_done(p);

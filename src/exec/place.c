@@ -9,6 +9,8 @@
 #define ROUNDS 40  /* tries to make a block smaller */
 #define MANY   600 /* slots: more are placed only once in each order */
 
+#define SHORT_LIFE 32 /* steps: such a life is noted at every one of them */
+
 static void touch(oct_plan *p, int32_t slot, int32_t step, bool makes)
 {
     oct_slot *s;
@@ -67,25 +69,32 @@ size_t oct_plan_live_bytes(const oct_plan *p, int32_t step)
     return total;
 }
 
-/* By step: bytes in use. */
-static oct_status find_live(const oct_plan *p, size_t *live)
+/* By step: bytes in use; live has n_steps + 2 zeros. First what changes at each step (what ends is
+ * taken away modulo 2^N, which comes out right), then their sums. */
+static oct_status find_live(oct_plan *p, size_t *live)
 {
+    size_t total = 0;
+
     for (int32_t i = 0; i < p->n_slots; i++) {
         const oct_slot *s = &p->slots[i];
         size_t size;
 
         if (!owns_memory(s) || s->is_input) continue;
         OCT_TRY(room_of(p, s, &size));
-        for (int32_t k = s->first; k <= s->last; k++)
-            if (!oct_add_size(live[k], size, &live[k]))
-                return oct_fail(p->ctx, OCT_ERR_MEMORY, "the activations are too large");
+        if (!oct_add_size(total, size, &total))
+            return oct_fail(p->ctx, OCT_ERR_MEMORY, "the activations are too large");
+        live[s->first] += size;
+        live[s->last + 1] -= size;
     }
+    for (int32_t i = 1; i <= p->n_steps + 1; i++)
+        live[i] += live[i - 1];
+    p->work += p->n_slots + p->n_steps;
     return OCT_OK;
 }
 
 oct_status oct_plan_peak(oct_plan *p, size_t *out)
 {
-    size_t *live = oct_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof(*live));
+    size_t *live = oct_calloc(p->ctx, (size_t)p->n_steps + 2, sizeof(*live));
     oct_status st;
 
     *out = 0;
@@ -104,12 +113,32 @@ typedef struct item {
     size_t key; /* the largest goes first */
 } item;
 
+/* Where something lies that lives at the same time. */
+typedef struct span {
+    size_t begin, end;
+} span;
+
+/* A placed item in the list of a step during which it lives. */
+typedef struct link {
+    int32_t item, next; /* next: -1 ends the list */
+} link;
+
 typedef struct placer {
     oct_plan *p;
-    item *items, *placed;
+    item *items;
     int32_t n;
     size_t *live; /* by step: bytes in use */
     size_t *best; /* by slot: where it lies in the smallest block so far */
+
+    /* What was placed so far: short lives by step, long ones in a row. A short one is compared
+     * with those near it only, or a network of 100,000 values would take minutes. */
+    int32_t *head; /* by step: index into links, or -1 */
+    link *links;
+    int32_t n_links;
+    int32_t *lasting; /* items that live long */
+    int32_t n_lasting;
+    int32_t *seen; /* by item: the last one it was compared with */
+    span *spans;
 } placer;
 
 static int by_key(const void *a, const void *b)
@@ -126,41 +155,86 @@ static bool overlap_in_time(const oct_slot *a, const oct_slot *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest gap that is large enough between the first n placed that live at the same time. */
-static size_t find_gap(const placer *r, int32_t n, const item *it)
+static bool is_short(const oct_slot *s)
 {
-    const oct_slot *slots = r->p->slots, *s = &slots[it->slot];
+    return s->last - s->first < SHORT_LIFE;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+
+    return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Adds item k to the spans if it lives together with item i. */
+static void compare(placer *r, int32_t i, int32_t k, int32_t *n)
+{
+    const oct_slot *slots = r->p->slots, *o = &slots[r->items[k].slot];
+
+    r->p->work++;
+    if (r->seen[k] == i || !overlap_in_time(&slots[r->items[i].slot], o)) return;
+    r->seen[k] = i;
+    r->spans[(*n)++] = (span){o->at, o->at + r->items[k].size};
+}
+
+/* The lowest gap that is large enough for item i between those placed before. */
+static size_t find_gap(placer *r, int32_t i)
+{
+    const item *it = &r->items[i];
+    const oct_slot *s = &r->p->slots[it->slot];
     size_t at = 0;
+    int32_t n = 0;
 
-    for (int32_t i = 0; i < n; i++) { /* sorted by where they begin */
-        const oct_slot *o = &slots[r->placed[i].slot];
-
-        if (!overlap_in_time(s, o)) continue;
-        if (o->at >= at && o->at - at >= it->size) break;
-        at = OCT_MAX(at, o->at + r->placed[i].size);
+    if (is_short(s)) {
+        for (int32_t k = s->first; k <= s->last; k++)
+            for (int32_t l = r->head[k]; l >= 0; l = r->links[l].next)
+                compare(r, i, r->links[l].item, &n);
+        for (int32_t k = 0; k < r->n_lasting; k++)
+            compare(r, i, r->lasting[k], &n);
+    } else {
+        for (int32_t k = 0; k < i; k++)
+            compare(r, i, k, &n);
+    }
+    if (n > 1) qsort(r->spans, (size_t)n, sizeof(*r->spans), by_begin);
+    for (int32_t k = 0; k < n; k++) {
+        if (r->spans[k].begin >= at && r->spans[k].begin - at >= it->size) break;
+        at = OCT_MAX(at, r->spans[k].end);
     }
     return at;
+}
+
+static void remember(placer *r, int32_t i)
+{
+    const oct_slot *s = &r->p->slots[r->items[i].slot];
+
+    if (!is_short(s)) {
+        r->lasting[r->n_lasting++] = i;
+        return;
+    }
+    for (int32_t k = s->first; k <= s->last; k++) {
+        r->links[r->n_links] = (link){i, r->head[k]};
+        r->head[k] = r->n_links++;
+    }
 }
 
 /* One item after the other; *total: bytes of the block. */
 static oct_status place(placer *r, size_t *total)
 {
-    oct_slot *slots = r->p->slots;
-
     *total = 0;
+    r->n_links = 0;
+    r->n_lasting = 0;
+    memset(r->head, -1, ((size_t)r->p->n_steps + 1) * sizeof(*r->head));
+    memset(r->seen, -1, (size_t)r->n * sizeof(*r->seen));
     for (int32_t i = 0; i < r->n; i++) {
-        const item *it = &r->items[i];
-        oct_slot *s = &slots[it->slot];
+        oct_slot *s = &r->p->slots[r->items[i].slot];
         size_t end;
-        int32_t k = i;
 
-        s->at = find_gap(r, i, it);
-        if (!oct_add_size(s->at, it->size, &end))
+        s->at = find_gap(r, i);
+        if (!oct_add_size(s->at, r->items[i].size, &end))
             return oct_fail(r->p->ctx, OCT_ERR_MEMORY, "the activations are too large");
         *total = OCT_MAX(*total, end);
-        for (; k > 0 && slots[r->placed[k - 1].slot].at > s->at; k--)
-            r->placed[k] = r->placed[k - 1];
-        r->placed[k] = *it;
+        remember(r, i);
     }
     return OCT_OK;
 }
@@ -195,6 +269,7 @@ static size_t key_peak(const placer *r, const item *it)
 
     for (int32_t i = s->first; i <= s->last; i++)
         most = OCT_MAX(most, r->live[i]);
+    r->p->work += s->last - s->first + 1;
     return most;
 }
 
@@ -278,23 +353,54 @@ static oct_status find_items(placer *r)
     return OCT_OK;
 }
 
+static oct_status placer_init(placer *r)
+{
+    oct_plan *p = r->p;
+    const size_t n = (size_t)p->n_slots + 1, steps = (size_t)p->n_steps + 2;
+    size_t n_links = 1;
+
+    for (int32_t i = 0; i < p->n_slots; i++)
+        if (owns_memory(&p->slots[i]) && is_short(&p->slots[i]))
+            n_links += (size_t)(p->slots[i].last - p->slots[i].first) + 1;
+    r->items = oct_calloc(p->ctx, n, sizeof(*r->items));
+    r->live = oct_calloc(p->ctx, steps, sizeof(*r->live));
+    r->best = oct_calloc(p->ctx, n, sizeof(*r->best));
+    r->head = oct_calloc(p->ctx, steps, sizeof(*r->head));
+    r->links = oct_calloc(p->ctx, n_links, sizeof(*r->links));
+    r->lasting = oct_calloc(p->ctx, n, sizeof(*r->lasting));
+    r->seen = oct_calloc(p->ctx, n, sizeof(*r->seen));
+    r->spans = oct_calloc(p->ctx, n, sizeof(*r->spans));
+    return r->items && r->live && r->best && r->head && r->links && r->lasting && r->seen &&
+                   r->spans
+               ? OCT_OK
+               : OCT_ERR_MEMORY;
+}
+
+static void placer_fini(placer *r)
+{
+    oct_ctx *ctx = r->p->ctx;
+
+    oct_free(ctx, r->items);
+    oct_free(ctx, r->live);
+    oct_free(ctx, r->best);
+    oct_free(ctx, r->head);
+    oct_free(ctx, r->links);
+    oct_free(ctx, r->lasting);
+    oct_free(ctx, r->seen);
+    oct_free(ctx, r->spans);
+}
+
 oct_status oct_plan_place(oct_plan *p)
 {
     placer r = {.p = p};
-    oct_status st = OCT_ERR_MEMORY;
+    oct_status st;
 
     find_lifetimes(p);
-    r.items = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.items));
-    r.placed = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.placed));
-    r.live = oct_calloc(p->ctx, (size_t)p->n_steps + 1, sizeof(*r.live));
-    r.best = oct_calloc(p->ctx, (size_t)p->n_slots + 1, sizeof(*r.best));
-    if (r.items && r.placed && r.live && r.best) st = place_inputs(p);
+    st = placer_init(&r);
+    if (!st) st = place_inputs(p);
     if (!st) st = find_items(&r);
     if (!st) st = find_live(p, r.live);
     if (!st) st = place_best(&r);
-    oct_free(p->ctx, r.items);
-    oct_free(p->ctx, r.placed);
-    oct_free(p->ctx, r.live);
-    oct_free(p->ctx, r.best);
+    placer_fini(&r);
     return st;
 }

@@ -102,6 +102,7 @@ struct oct_plan {
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     oct_tensor **frozen;   /* by value id: constants computed for this plan; owned */
     size_t block_size, input_size, scratch_size;
+    int64_t work; /* of planning, in visits of slots and steps: grows as they do, which tests see */
     struct oct_dnnl *dnnl;
 };
 

@@ -8,12 +8,12 @@
 
 #include "exec/kernel.h"
 
-#define WORTH     50    /* an order must save 1/50 of the memory */
-#define MAX_STEPS 20000 /* of a plan whose steps are moved one by one */
+#define WORTH     50   /* an order must save 1/50 of the memory */
+#define MAX_STEPS 4000 /* of a plan whose steps are moved one by one: time grows as the square */
 
 /* One order: what an output needs comes right before it, operands from the first or the last. */
 typedef struct orderer {
-    const oct_plan *p;
+    oct_plan *p;
     int32_t *maker; /* by slot: the step that makes it, or -1 */
     uint8_t *state; /* by step: 0 not yet, 1 waits for operands, 2 done */
     int32_t *stack; /* steps that wait */
@@ -104,7 +104,7 @@ static size_t freed(const orderer *o, const oct_step *s)
 /* A step that frees less than it takes waits until its result is read. */
 static void move_late(orderer *o, int32_t *first_read)
 {
-    const oct_plan *p = o->p;
+    oct_plan *p = o->p;
 
     for (int32_t i = 0; i < p->n_steps; i++) {
         o->at[o->order[i]] = i;
@@ -121,6 +121,7 @@ static void move_late(orderer *o, int32_t *first_read)
                 o->at[o->order[k]] = k;
             for (int32_t k = 0; k < p->n_steps; k++)
                 if (first_read[k] > i && first_read[k] <= to) first_read[k]--;
+            p->work += p->n_steps;
         }
         for (int32_t k = 0; k < s->n_in; k++) {
             const int32_t maker = s->in[k] >= 0 ? o->maker[s->in[k]] : -1;

@@ -44,6 +44,28 @@ oct_status oct_dnnl_fail(const oct_step *s, dnnl_status_t status, const char *wh
                          (int)status);
 }
 
+/* Elements in 31 bits, as if no dimension was zero. */
+static bool size_fits(const oct_type *t)
+{
+    int64_t n = 1;
+
+    for (int32_t i = 0; i < t->rank; i++) {
+        if (t->dim[i] > INT32_MAX) return false;
+        n *= OCT_MAX(t->dim[i], 1);
+        if (n > INT32_MAX) return false;
+    }
+    return true;
+}
+
+bool oct_prim_sizes_fit(const oct_plan *p, const oct_step *s)
+{
+    for (int32_t i = 0; i < s->n_in; i++)
+        if (s->in[i] >= 0 && !size_fits(&p->slots[s->in[i]].type)) return false;
+    for (int32_t i = 0; i < s->n_out; i++)
+        if (s->out[i] >= 0 && !size_fits(&p->slots[s->out[i]].type)) return false;
+    return true;
+}
+
 bool oct_prim_window_fits(const oct_conv_geometry *g)
 {
     const int64_t most = 1 << 18; /* it walks through pads, and adds some of these in 32 bits */

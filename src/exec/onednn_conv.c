@@ -25,7 +25,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     oct_conv_geometry g;
 
     if (!s->node || (s->node->op != &oct_op_conv && !is_transpose(s))) return false;
-    if (!oct_step_is_f32(p, s) || !oct_step_const(p, s, W)) return false;
+    if (!oct_step_is_f32(p, s) || !oct_step_const(p, s, W) || !oct_prim_sizes_fit(p, s))
+        return false;
     if (oct_step_in(p, s, B) && s->fuse.residual != B && !oct_step_const(p, s, B)) return false;
     if (s->fuse.residual >= 0 && (is_transpose(s) || s->fuse.residual_scale != 1.0f)) return false;
     if (geometry(p, s, &g) || g.n < 1 || g.n > 3) return false;

@@ -76,7 +76,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (!s->node || (s->node->op != &oct_op_mat_mul && s->node->op != &oct_op_gemm)) return false;
     if (!oct_step_is_f32(p, s) || s->fuse.residual >= 0 || p->slots[s->in[A]].data) return false;
     *layout = OCT_LAYOUT_PLAIN;
-    return find_product(p, s, &pr);
+    return oct_prim_sizes_fit(p, s) && find_product(p, s, &pr);
 }
 
 /* Dense, with leading ones up to `rank`, the last two dims swapped if transposed. */

@@ -65,7 +65,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     if (s->n_out != 1 || !oct_step_is_f32(p, s) || !oct_step_is_bare(s) || p->slots[s->in[0]].data)
         return false;
-    if (oct_type_len(&p->slots[s->in[0]].type) < 1 || !find_window(p, s, &w)) return false;
+    if (oct_type_len(&p->slots[s->in[0]].type) < 1 || !oct_prim_sizes_fit(p, s)) return false;
+    if (!find_window(p, s, &w)) return false;
     *layout = OCT_LAYOUT_CLAST;
     return true;
 }

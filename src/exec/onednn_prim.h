@@ -43,6 +43,12 @@ typedef struct oct_prim {
 /* Fails with the node's name and what oneDNN said. */
 oct_status oct_dnnl_fail(const oct_step *s, dnnl_status_t status, const char *what);
 
+/*
+ * Are all operands and results of the step of sizes that oneDNN can compute with? Its dimensions
+ * have 64 bits, but kernels multiply them in 32. Every kernel asks this before it accepts.
+ */
+bool oct_prim_sizes_fit(const oct_plan *p, const oct_step *s);
+
 /* Are windows of a size that oneDNN can compute with? */
 bool oct_prim_window_fits(const oct_conv_geometry *g);
 

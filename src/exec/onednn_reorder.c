@@ -114,7 +114,7 @@ static bool by_onednn(const oct_plan *p, const oct_step *s)
     const oct_type *t = &p->slots[s->in[0]].type;
 
     return !in_squares(p, s) && oct_prim_dtype(t->dtype) != dnnl_data_type_undef &&
-           oct_type_len(t) > 0;
+           oct_type_len(t) > 0 && oct_prim_sizes_fit(p, s);
 }
 
 static oct_status make(oct_plan *p, oct_step *s)

@@ -233,6 +233,14 @@ static oct_status commit(oct_fuser *f, oct_group *g)
     return OCT_OK;
 }
 
+/* A node whose results have no names has nothing to make. */
+static bool makes_something(const oct_node *n)
+{
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i]) return true;
+    return false;
+}
+
 static oct_status find_groups(oct_fuser *f)
 {
     oct_plan *p = f->p;
@@ -242,7 +250,8 @@ static oct_status find_groups(oct_fuser *f)
     for (const oct_node *n = p->g->first; n; n = n->next) {
         oct_group *g = NULL;
 
-        if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id] || f->lazy[n->id])
+        if (f->taken[n->id] || p->is_dynamic[n->id] || f->group_of[n->id] || f->lazy[n->id] ||
+            !makes_something(n))
             continue;
         if (!p->options.simulate) OCT_TRY(oct_fuser_integer(f, n, &g));
         if (!g) OCT_TRY(oct_fuser_dynamic(f, n, &g));
@@ -394,7 +403,7 @@ oct_status oct_plan_fuse(oct_plan *p)
     for (const oct_node *n = p->g->first; n; n = n->next) {
         const oct_group alone = {.anchor = n, .last = n, .fuse = {.residual = -1}};
 
-        if (p->is_dynamic[n->id]) continue;
+        if (p->is_dynamic[n->id] || !makes_something(n)) continue;
         if (f.group_of[n->id])
             OCT_TRY(add_step(p, f.group_of[n->id]));
         else if (p->options.plain)

@@ -106,19 +106,13 @@ static void single_scales_and_symmetric_ones_stay(void **state)
     oct_qmap_free(n.m);
 }
 
-/* The scales of v, solved as powers of two for 8 bits: one for each channel if those go as far as
- * `far`, or one for all. */
-static const oct_qpoint *solve_pow2(net *n, const oct_value *v, const float *far, bool per_channel)
+/* The scales of v, whose channels go as far as `far`. */
+static const oct_qpoint *solve_as(net *n, const oct_value *v, const float *far,
+                                  const oct_qspec *spec)
 {
-    const oct_qpoint p = {.value = v,
-                          .role = OCT_QROLE_ACT,
-                          .channel_share = 0.5f,
-                          .spec = {.bits = 8,
-                                   .is_signed = true,
-                                   .is_symmetric = true,
-                                   .is_pow2 = true,
-                                   .axis = per_channel ? 1 : OCT_QSPEC_PER_TENSOR},
-                          .dominator = -1};
+    const bool per_channel = spec->axis != OCT_QSPEC_PER_TENSOR;
+    const oct_qpoint p = {
+        .value = v, .role = OCT_QROLE_ACT, .channel_share = 0.5f, .spec = *spec, .dominator = -1};
     const oct_sight sight = {far, 1, CHANNELS, CHANNELS, false};
     oct_observer_options range;
     oct_calibration *c = NULL;
@@ -133,6 +127,18 @@ static const oct_qpoint *solve_pow2(net *n, const oct_value *v, const float *far
     assert_ok(n->m->ctx, oct_solve_activations(n->m, c));
     oct_calibration_free(c);
     return point(n, v);
+}
+
+/* Powers of two for 8 bits: one for each channel, or one for all. */
+static const oct_qpoint *solve_pow2(net *n, const oct_value *v, const float *far, bool per_channel)
+{
+    const oct_qspec spec = {.bits = 8,
+                            .is_signed = true,
+                            .is_symmetric = true,
+                            .is_pow2 = true,
+                            .axis = per_channel ? 1 : OCT_QSPEC_PER_TENSOR};
+
+    return solve_as(n, v, far, &spec);
 }
 
 static void exponents_lie_half_way(void **state)
@@ -182,6 +188,49 @@ static void powers_of_two_keep_the_lobe_of_silu(void **state)
     }
 }
 
+/* The minimum of x / (1 + e^-x), found by trying. */
+static double lowest_of_silu(void)
+{
+    double low = 0;
+
+    for (int i = -30000; i < 0; i++)
+        low = fmin(low, i * 1e-4 / (1 + exp(-i * 1e-4)));
+    return low;
+}
+
+/* A coarse grid is moved so that the lowest value of SiLU is one of its codes, the zero code; a
+ * fine one, and one of another function, stay as they are. */
+static void grids_hold_the_lowest_value_of_silu(void **state)
+{
+    static const struct {
+        bool is_silu, moves;
+        float high;
+    } cases[] = {{true, true, 50}, {true, true, 90}, {true, false, 10}, {false, false, 50}};
+    const double low = lowest_of_silu();
+
+    for (size_t i = 0; i < OCT_COUNT(cases); i++) {
+        const float seen[CHANNELS] = {(float)low, 0, cases[i].high};
+        const oct_qspec u8 = {.bits = 8, .axis = OCT_QSPEC_PER_TENSOR};
+        const oct_qpoint *q;
+        fixture *f = NULL;
+        oct_value *y;
+        net n;
+
+        (void)state;
+        assert_int_equal(setup((void **)&f), 0);
+        build(f, &n);
+        oct_qmap_free(n.m);
+        y = emit(f, &oct_op_mul, n.sum, emit(f, &oct_op_sigmoid, n.sum, NULL));
+        assert_ok(f->ctx, oct_qmap_new(f->g, "octet", &n.m));
+        q = solve_as(&n, cases[i].is_silu ? y : n.sum, seen, &u8);
+        if ((fabs(low + (double)q->scale[0] * q->zero[0]) < 2e-5) != cases[i].moves)
+            fail_msg("case %d: code 0 is %.6f, the lowest value %.6f", (int)i,
+                     -(double)q->scale[0] * q->zero[0], low);
+        oct_qmap_free(n.m);
+        assert_int_equal(teardown((void **)&f), 0);
+    }
+}
+
 /* What clipping takes adds up in the layers behind, whatever the steps are. */
 static void clipping_counts_more_for_every_target(void **state)
 {
@@ -210,6 +259,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(single_scales_and_symmetric_ones_stay, setup, teardown),
         cmocka_unit_test_setup_teardown(exponents_lie_half_way, setup, teardown),
         cmocka_unit_test(powers_of_two_keep_the_lobe_of_silu),
+        cmocka_unit_test(grids_hold_the_lowest_value_of_silu),
         cmocka_unit_test_setup_teardown(clipping_counts_more_for_every_target, setup, teardown),
     };
 

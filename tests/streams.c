@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several threads run one plan and must get what one thread gets, byte for byte: streams MODEL.
+ * Behind --fails: networks that fail when they run, which every thread must learn for itself.
  * tools/check-streams builds it with ThreadSanitizer, so it uses threads of its own alone.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,14 +82,36 @@ static void *stream_main(void *arg)
     return st || n_wrong ? arg : NULL;
 }
 
+/* The reason must be in the thread's own context, and name the node. */
+static void *failing_main(void *arg)
+{
+    const shared *s = arg;
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    oct_run *r = NULL;
+    output got = {0};
+    int n_wrong = !ctx || oct_run_new(ctx, s->plan, &r) != OCT_OK;
+
+    for (int i = 0; !n_wrong && i < RUNS * INPUTS; i++) {
+        const oct_status st = run_input(s->plan, r, i % INPUTS, &got);
+
+        if (st && strstr(oct_ctx_error(ctx), "node '")) continue;
+        fprintf(stderr, "streams: status %d with reason \"%s\"\n", (int)st, oct_ctx_error(ctx));
+        n_wrong++;
+    }
+    free(got.data);
+    oct_run_free(r);
+    oct_ctx_free(ctx);
+    return n_wrong ? arg : NULL;
+}
+
 /* Returns how many threads found something wrong. */
-static int run_streams(shared *s)
+static int run_streams(shared *s, void *(*stream)(void *))
 {
     pthread_t threads[STREAMS];
     int n_failed = 0;
 
     for (int i = 0; i < STREAMS; i++)
-        if (pthread_create(&threads[i], NULL, stream_main, s)) exit(2);
+        if (pthread_create(&threads[i], NULL, stream, s)) exit(2);
     for (int i = 0; i < STREAMS; i++) {
         void *failed = NULL;
 
@@ -95,6 +119,19 @@ static int run_streams(shared *s)
         n_failed += failed != NULL;
     }
     return n_failed;
+}
+
+static oct_status check_failing(oct_ctx *ctx, const char *path, int *n_failed)
+{
+    oct_graph *g = NULL;
+    oct_plan *p = NULL;
+    oct_status st = oct_onnx_load(ctx, path, &g);
+
+    if (!st) st = oct_plan_new(g, NULL, &p);
+    if (!st) *n_failed += run_streams(&(shared){p, NULL}, failing_main);
+    oct_plan_free(p);
+    oct_graph_free(g);
+    return st;
 }
 
 static oct_status check(oct_ctx *ctx, const char *path, int *n_failed)
@@ -109,7 +146,7 @@ static oct_status check(oct_ctx *ctx, const char *path, int *n_failed)
     if (!st) st = oct_run_new(ctx, p, &r);
     for (int i = 0; !st && i < INPUTS; i++)
         st = run_input(p, r, i, &want[i]);
-    if (!st) *n_failed += run_streams(&(shared){p, want});
+    if (!st) *n_failed += run_streams(&(shared){p, want}, stream_main);
     for (int i = 0; i < INPUTS; i++)
         free(want[i].data);
     oct_run_free(r);
@@ -122,12 +159,18 @@ int main(int argc, char **argv)
 {
     oct_ctx *ctx = oct_ctx_new(NULL);
     int n_failed = 0;
+    bool fails = false;
     oct_status st = ctx && argc > 1 ? OCT_OK : OCT_ERR_ARG;
 
     if (!st) oct_ctx_set_threads(ctx, 1);
-    for (int i = 1; !st && i < argc; i++)
-        st = check(ctx, argv[i], &n_failed);
-    if (st) fprintf(stderr, "streams MODEL...: %s\n", ctx ? oct_ctx_error(ctx) : "");
+    for (int i = 1; !st && i < argc; i++) {
+        if (strcmp(argv[i], "--fails") == 0)
+            fails = true;
+        else
+            st = (fails ? check_failing : check)(ctx, argv[i], &n_failed);
+    }
+    if (st)
+        fprintf(stderr, "streams MODEL... [--fails MODEL...]: %s\n", ctx ? oct_ctx_error(ctx) : "");
     oct_ctx_free(ctx);
     if (!st && !n_failed) printf("%d streams agree with one\n", STREAMS);
     return st || n_failed;

@@ -14,6 +14,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 typedef struct own {
     oct_arena *scratch;
     oct_args args;
+    oct_node_for node;     /* of this run: what fails is told to its context */
     oct_tensor *tensors[]; /* inputs, then outputs */
 } own;
 
@@ -53,8 +54,9 @@ static oct_status bind(const oct_plan *p, oct_bound *b)
     for (int32_t i = 0; i < s->n_out; i++)
         if (s->out[i] >= 0)
             OCT_TRY(wrap(ctx, &p->slots[s->out[i]], b->out[i], &o->tensors[s->n_in + i]));
+    oct_node_for_ctx(s->node, ctx, &o->node);
     o->args = (oct_args){.ctx = ctx,
-                         .node = s->node,
+                         .node = &o->node.node,
                          .in = o->tensors,
                          .out = o->tensors + s->n_in,
                          .scratch = o->scratch,

@@ -163,6 +163,17 @@ static oct_status make_kernels(oct_plan *p)
     return OCT_OK;
 }
 
+/* Runs make views of constants: none may be the first to mark one that others read as well. */
+static void mark_shared(oct_plan *p)
+{
+    for (int32_t i = 0; i < p->n_ids; i++) {
+        const oct_value *v = p->g->values[i];
+        oct_tensor *t = p->frozen[i] ? p->frozen[i] : v ? v->data : NULL;
+
+        if (t && !t->read_only) t->read_only = true;
+    }
+}
+
 static oct_status compile(oct_plan *p)
 {
     OCT_TRY(prepare_graph(p));
@@ -178,6 +189,7 @@ static oct_status compile(oct_plan *p)
     OCT_TRY(oct_plan_alias(p));
     OCT_TRY(oct_plan_place(p));
     OCT_TRY(oct_plan_check(p));
+    mark_shared(p);
     return make_kernels(p);
 }
 

@@ -76,6 +76,7 @@ static oct_status wrap_for_dynamic(oct_run *r)
     if (p->n_dynamic == 0) return OCT_OK;
     r->env.by_id = oct_calloc(r->ctx, (size_t)p->n_ids + 1, sizeof(*r->env.by_id));
     if (!r->env.by_id) return OCT_ERR_MEMORY;
+    r->env.ctx = r->ctx;
     for (int32_t i = 0; i < p->n_ids; i++) {
         const int32_t slot = p->slot_of[OCT_LAYOUT_PLAIN][i];
 

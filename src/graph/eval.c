@@ -15,6 +15,21 @@ oct_tensor *oct_env_get(const oct_env *env, const oct_value *v)
     return NULL;
 }
 
+void oct_node_for_ctx(const oct_node *n, oct_ctx *ctx, oct_node_for *out)
+{
+    out->node = *n;
+    out->graph = *n->graph;
+    out->graph.ctx = ctx;
+    out->node.graph = &out->graph;
+}
+
+static oct_ctx *env_ctx(const oct_env *env, const oct_graph *g)
+{
+    for (; env; env = env->outer)
+        if (env->ctx) return env->ctx;
+    return g->ctx;
+}
+
 /* --- work --- */
 
 #define NODE_WORK 4096 /* what evaluating the smallest node costs, in elements */
@@ -99,7 +114,7 @@ static oct_status make_outputs(const oct_node *n, oct_tensor *const *in, const o
     if ((n->op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY)) && n->n_out == 1 && in[0] &&
         oct_type_len(&types[0]) == oct_type_len(&in[0]->type)) {
         *done = true;
-        return oct_tensor_view(in[0], &types[0], &out[0]);
+        return oct_tensor_view(ctx, in[0], &types[0], &out[0]);
     }
     if (n->op->flags & OCT_OP_DATA_SHAPE) return OCT_OK;
     for (int32_t i = 0; i < n->n_out; i++) {
@@ -138,16 +153,23 @@ static bool is_wanted(const oct_node *n)
     return false;
 }
 
-static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor **out,
+static oct_status eval_node(const oct_node *of, oct_tensor *const *in, oct_tensor **out,
                             const oct_env *env, oct_arena *scratch)
 {
     oct_ctx *ctx = oct_arena_ctx(scratch);
-    oct_meter own = {.left = oct_ctx_work_limit(ctx), .limit = oct_ctx_work_limit(ctx)};
-    const oct_env here = {.outer = env, .meter = env && env->meter ? env->meter : &own};
+    oct_meter meter = {.left = oct_ctx_work_limit(ctx), .limit = oct_ctx_work_limit(ctx)};
+    const oct_env here = {
+        .outer = env, .meter = env && env->meter ? env->meter : &meter, .ctx = ctx};
+    oct_node_for own;
+    const oct_node *n = of;
     oct_type *types;
     bool done = false;
     oct_status st;
 
+    if (ctx != of->graph->ctx) {
+        oct_node_for_ctx(of, ctx, &own);
+        n = &own.node;
+    }
     if (!here.meter->node) here.meter->node = n;
     OCT_TRY(check_operands(n, in));
     memset(out, 0, (size_t)n->n_out * sizeof(*out));
@@ -175,7 +197,7 @@ static oct_status eval_node(const oct_node *n, oct_tensor *const *in, oct_tensor
 oct_status oct_node_eval(const oct_node *n, oct_tensor *const *in, oct_tensor **out,
                          const oct_env *env)
 {
-    oct_arena *scratch = oct_arena_new(n->graph->ctx);
+    oct_arena *scratch = oct_arena_new(env_ctx(env, n->graph));
     oct_status st = scratch ? eval_node(n, in, out, env, scratch) : OCT_ERR_MEMORY;
 
     oct_arena_free(scratch);
@@ -200,7 +222,7 @@ static void mark_last_use(const oct_node *n, int32_t at, int32_t *last)
 
 typedef struct evaluation {
     const oct_graph *g;
-    oct_env env;
+    oct_env env;   /* its context is the one to use */
     int32_t *last; /* by value id: index of the last node that reads it */
     oct_arena *scratch;
 } evaluation;
@@ -208,7 +230,7 @@ typedef struct evaluation {
 static oct_status eval_step(evaluation *e, const oct_node *n, int32_t at)
 {
     const size_t k = (size_t)(n->n_in + n->n_out) + 1;
-    oct_tensor **slots = oct_calloc(e->g->ctx, k, sizeof(*slots));
+    oct_tensor **slots = oct_calloc(e->env.ctx, k, sizeof(*slots));
     oct_tensor **in = slots, **out = slots ? slots + n->n_in : NULL;
     oct_status st;
 
@@ -224,7 +246,7 @@ static oct_status eval_step(evaluation *e, const oct_node *n, int32_t at)
         else
             oct_tensor_unref(out[i]);
     }
-    oct_free(e->g->ctx, slots);
+    oct_free(e->env.ctx, slots);
     if (st) return st;
     for (int32_t i = 0; i < n->n_in; i++) {
         const oct_value *v = n->in[i];
@@ -258,7 +280,7 @@ static oct_status eval_all(evaluation *e, oct_tensor *const *ins, oct_tensor **o
                 oct_tensor_unref(outs[i]);
                 outs[i] = NULL;
             }
-            return oct_fail(g->ctx, OCT_ERR_STATE, "output '%s' was not computed", name);
+            return oct_fail(e->env.ctx, OCT_ERR_STATE, "output '%s' was not computed", name);
         }
         outs[i] = oct_tensor_ref(t);
     }
@@ -269,19 +291,21 @@ oct_status oct_graph_eval(const oct_graph *g, oct_tensor *const *ins, oct_tensor
                           const oct_env *outer)
 {
     const size_t n_ids = (size_t)OCT_MAX(g->root->n_value_ids, 1);
-    evaluation e = {.g = g, .env = {.outer = outer, .meter = outer ? outer->meter : NULL}};
+    oct_ctx *ctx = env_ctx(outer, g);
+    evaluation e = {.g = g,
+                    .env = {.outer = outer, .meter = outer ? outer->meter : NULL, .ctx = ctx}};
     oct_status st = OCT_ERR_MEMORY;
 
     if (e.env.meter) OCT_TRY(spend(e.env.meter, NODE_WORK + (int64_t)n_ids));
-    if (!(e.env.by_id = oct_calloc(g->ctx, n_ids, sizeof(oct_tensor *)))) goto done;
-    if (!(e.last = oct_calloc(g->ctx, n_ids, sizeof(int32_t)))) goto done;
-    if (!(e.scratch = oct_arena_new(g->ctx))) goto done;
+    if (!(e.env.by_id = oct_calloc(ctx, n_ids, sizeof(oct_tensor *)))) goto done;
+    if (!(e.last = oct_calloc(ctx, n_ids, sizeof(int32_t)))) goto done;
+    if (!(e.scratch = oct_arena_new(ctx))) goto done;
     st = eval_all(&e, ins, outs);
 done:
     for (size_t i = 0; e.env.by_id && i < n_ids; i++)
         oct_tensor_unref(e.env.by_id[i]);
-    oct_free(g->ctx, e.env.by_id);
-    oct_free(g->ctx, e.last);
+    oct_free(ctx, e.env.by_id);
+    oct_free(ctx, e.last);
     oct_arena_free(e.scratch);
     return st;
 }

@@ -152,7 +152,17 @@ struct oct_env {
     const oct_env *outer;
     oct_tensor **by_id; /* indexed by value id of the root graph; NULL: not known here. Or NULL */
     oct_meter *meter;   /* NULL: every node may do what the context allows */
+    oct_ctx *ctx;       /* memory comes from it and reasons of failures go to it; NULL: the
+                           graph's. Runs of several threads share a graph, and have their own */
 };
+
+/* A node as a kernel sees it: the graph's, whose failures are told to another context. */
+typedef struct oct_node_for {
+    oct_node node; /* give this one to the kernel */
+    oct_graph graph;
+} oct_node_for;
+
+void oct_node_for_ctx(const oct_node *n, oct_ctx *ctx, oct_node_for *out);
 
 /* The tensor of a value: constant, or found in env or the ones around it; NULL. */
 oct_tensor *oct_env_get(const oct_env *env, const oct_value *v);

@@ -166,19 +166,20 @@ oct_status oct_tensor_borrow(oct_ctx *ctx, const oct_type *type, void *data, oct
     return OCT_OK;
 }
 
-oct_status oct_tensor_view(oct_tensor *t, const oct_type *type, oct_tensor **out)
+oct_status oct_tensor_view(oct_ctx *ctx, oct_tensor *t, const oct_type *type, oct_tensor **out)
 {
     char from[OCT_TYPE_TEXT_SIZE], to[OCT_TYPE_TEXT_SIZE];
     size_t size;
 
     if (!data_size(type, &size) || size != t->size ||
         (type->dtype == OCT_DTYPE_STRING) != (t->type.dtype == OCT_DTYPE_STRING)) {
-        return oct_fail(t->ctx, OCT_ERR_SHAPE, "%s cannot be seen as %s",
+        return oct_fail(ctx, OCT_ERR_SHAPE, "%s cannot be seen as %s",
                         oct_type_text(&t->type, from), oct_type_text(type, to));
     }
-    OCT_TRY(oct_tensor_borrow(t->ctx, type, t->data, out));
-    /* Each copies before it writes, so neither sees the other's changes. */
-    t->read_only = true;
+    OCT_TRY(oct_tensor_borrow(ctx, type, t->data, out));
+    /* Each copies before it writes, so neither sees the other's changes. What threads share is
+     * marked beforehand, and not written here. */
+    if (!t->read_only) t->read_only = true;
     (*out)->read_only = true;
     (*out)->release = release_tensor;
     (*out)->owner = oct_tensor_ref(t);

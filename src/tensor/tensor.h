@@ -71,7 +71,7 @@ oct_status oct_tensor_borrow(oct_ctx *ctx, const oct_type *type, void *data, oct
  * Another shape (or type of the same size) on the same bytes; takes a reference to `t`. From then
  * on oct_tensor_mutable() copies, once, on either side, so neither sees the other's changes.
  */
-oct_status oct_tensor_view(oct_tensor *t, const oct_type *type, oct_tensor **out);
+oct_status oct_tensor_view(oct_ctx *ctx, oct_tensor *t, const oct_type *type, oct_tensor **out);
 
 oct_status oct_tensor_copy(oct_ctx *ctx, const oct_tensor *t, oct_tensor **out);
 oct_status oct_tensor_cast(oct_ctx *ctx, const oct_tensor *t, oct_dtype to, oct_tensor **out);

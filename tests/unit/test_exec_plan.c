@@ -5,6 +5,8 @@
 
 #include "unit/exec_net.h"
 
+#include "exec/kernel.h"
+
 /* An allocator that can be told to refuse. */
 typedef struct gate {
     atomic_bool closed;
@@ -372,6 +374,166 @@ static void unknown_operators_are_named(void **state)
                  "node 'odd' (Fancy): octet cannot run this operator of domain my.domain");
 }
 
+static void leaves(fixture *f, oct_value *v)
+{
+    assert_ok(f->ctx, oct_graph_add_output(f->g, v));
+}
+
+static oct_value *constant_one(fixture *f)
+{
+    const int64_t dims[2] = {1, 1};
+    oct_tensor *t = tensor_of(f->ctx, OCT_DTYPE_F32, 2, dims, (const double[]){1});
+
+    return oct_value_const(f->g, NULL, t);
+}
+
+/* Reshape of what only a run knows: 4 elements do not become that many. */
+static void reshape_by_data(fixture *f)
+{
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 1, (const int64_t[]){4}), *n, *sizes;
+    oct_node *to;
+
+    n = emit(f, &oct_op_reduce_sum, x, NULL);
+    to = node(f, &oct_op_cast, n, NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_int(to, "to", OCT_DTYPE_I64));
+    sizes = reshape(f, infer(f, to), 1, (const int64_t[]){1});
+    leaves(f, emit(f, &oct_op_reshape, x, sizes));
+}
+
+/* An index outside, in a plain kernel whose shapes are known. */
+static void gather_outside(fixture *f)
+{
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 1, (const int64_t[]){4});
+    oct_node *to = node(f, &oct_op_cast, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_int(to, "to", OCT_DTYPE_I64));
+    leaves(f, emit(f, &oct_op_gather, x, infer(f, to)));
+}
+
+/* A plan may be shared: why a run failed is told to the run's context, and only there. */
+static void a_run_keeps_its_own_reason(void **state)
+{
+    static void (*const nets[])(fixture *) = {reshape_by_data, gather_outside};
+    static const char *const want[] = {"(Reshape)", "(Gather)"};
+
+    for (size_t i = 0; i < OCT_COUNT(nets); i++) {
+        fixture *f = *state;
+        oct_ctx *own = oct_ctx_new(NULL);
+        oct_plan *p = NULL;
+        oct_run *r = NULL;
+        void *data = NULL;
+
+        assert_non_null(own);
+        restart(f);
+        nets[i](f);
+        assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+        (void)oct_fail(f->ctx, OCT_ERR_ARG, "untouched");
+        assert_ok(own, oct_run_new(own, p, &r));
+        assert_ok(own, oct_run_input(r, "x", &data, NULL));
+        for (int k = 0; k < 4; k++)
+            ((float *)data)[k] = 100;
+        assert_int_not_equal(oct_run_execute(r), OCT_OK);
+        if (!strstr(oct_ctx_error(own), want[i]) || !strstr(oct_ctx_error(own), "node '"))
+            fail_msg("the reason is \"%s\"", oct_ctx_error(own));
+        assert_string_equal(oct_ctx_error(f->ctx), "untouched");
+        oct_run_free(r);
+        assert_int_equal(atomic_load(&own->mem_used), 0);
+        oct_ctx_free(own);
+        oct_plan_free(p);
+    }
+}
+
+/* A node without results has nothing to run; hooks on everything must not make it run. */
+static void nodes_without_results_are_left_out(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 1, (const int64_t[]){4});
+    oct_tensor *out[1] = {NULL};
+
+    assert_non_null(oct_node_new(f->g, NULL, "idle", &oct_op_elu, &x, 1, NULL, 0));
+    leaves(f, emit(f, &oct_op_relu, x, NULL));
+    for (int i = 0; i < 4; i++) {
+        oct_plan_options o;
+
+        oct_plan_options_init(&o);
+        o.keep_all = i % 2;
+        o.plain = i / 2;
+        run_graph(f, &o, out);
+        assert_int_equal(oct_tensor_length(out[0]), 4);
+        oct_tensor_unref(out[0]);
+    }
+}
+
+/* oneDNN counts in 32 bits: larger tensors are left to other kernels, or to their limits. */
+static void sizes_beyond_onednn(void **state)
+{
+    static const oct_op *const ops[] = {&oct_op_global_average_pool, &oct_op_mat_mul};
+    static const int64_t dims[][4] = {{1, (int64_t)1 << 33, 1, 1}, {1, 1, (int64_t)1 << 33, 1}};
+    fixture *f = *state;
+
+    for (size_t i = 0; i < OCT_COUNT(ops); i++) {
+        oct_plan *p = NULL;
+        oct_value *x;
+
+        restart(f);
+        x = graph_input(f, "x", OCT_DTYPE_F32, 4, dims[i]);
+        leaves(f, emit(f, ops[i], x, i ? constant_one(f) : NULL));
+        assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+        for (int32_t k = 0; k < oct_plan_n_steps(p); k++) {
+            oct_step_info info = {.struct_size = sizeof(info)};
+
+            oct_plan_step(p, k, &info);
+            assert_true(info.is_plain || info.is_reorder);
+        }
+        oct_plan_free(p);
+    }
+}
+
+/* Twice the nodes may take twice the work, not four times as much. */
+static int64_t work_of_chain(fixture *f, int n, int kind)
+{
+    static const oct_op *const acts[] = {&oct_op_sigmoid, &oct_op_tanh, &oct_op_softplus};
+    oct_value *x, *first;
+    oct_plan *p = NULL;
+    int64_t work;
+
+    restart(f);
+    x = first = picture(f, 1, 4, 3, 3);
+    for (int i = 0; i < n; i++) {
+        oct_value *y = emit(f, acts[i % 3], x, NULL);
+
+        if (kind == 1 && i % 2) y = emit(f, &oct_op_add, y, x);            /* short skips */
+        if (kind == 2 && i % 100 == 0) y = emit(f, &oct_op_add, y, first); /* a long life */
+        if (kind == 3 && i % 4 == 0) {                                     /* parts and wholes */
+            oct_node *cut = oct_emit_node(&f->b, &oct_op_split, &y, 1, 2), *joined;
+
+            assert_ok(f->ctx, oct_node_set_int(cut, "axis", 1));
+            assert_ok(f->ctx, oct_node_set_int(cut, "num_outputs", 2));
+            infer(f, cut);
+            joined = oct_emit_node(&f->b, &oct_op_concat, (oct_value *[]){cut->out[1], cut->out[0]},
+                                   2, 1);
+            assert_ok(f->ctx, oct_node_set_int(joined, "axis", 1));
+            y = infer(f, joined);
+        }
+        x = y;
+    }
+    leaves(f, x);
+    assert_ok(f->ctx, oct_plan_new(f->g, NULL, &p));
+    work = p->work;
+    oct_plan_free(p);
+    return work;
+}
+
+static void planning_takes_as_long_as_the_network_is(void **state)
+{
+    for (int kind = 0; kind < 4; kind++) {
+        const int64_t work = work_of_chain(*state, 20000, kind);
+
+        if (work > 20000 * 200)
+            fail_msg("kind %d: 20,000 nodes take %lld visits", kind, (long long)work);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,6 +547,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_scaled_residual_has_no_step_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_inputs_are_told, setup, teardown),
         cmocka_unit_test_setup_teardown(unknown_operators_are_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_run_keeps_its_own_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(nodes_without_results_are_left_out, setup, teardown),
+        cmocka_unit_test_setup_teardown(sizes_beyond_onednn, setup, teardown),
+        cmocka_unit_test_setup_teardown(planning_takes_as_long_as_the_network_is, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void a_view_and_its_base_do_not_disturb_each_other(void **state)
     p = oct_tensor_mutable(base);
     p[5] = 5;
     assert_ptr_equal(p, oct_tensor_data(base)); /* nobody else: no copy */
-    assert_ok(ctx, oct_tensor_view(base, &type, &view));
+    assert_ok(ctx, oct_tensor_view(ctx, base, &type, &view));
     old = oct_tensor_data(view);
     assert_ptr_equal(old, p);
 
@@ -122,9 +122,9 @@ static void a_view_and_its_base_do_not_disturb_each_other(void **state)
     assert_true(oct_tensor_get_f64(view, 5) == 7);
 
     type = oct_type_make(OCT_DTYPE_F32, 1, wrong);
-    assert_fails(ctx, oct_tensor_view(view, &type, &base), OCT_ERR_SHAPE, "[6]");
+    assert_fails(ctx, oct_tensor_view(ctx, view, &type, &base), OCT_ERR_SHAPE, "[6]");
     type = oct_type_make(OCT_DTYPE_I32, 2, dims); /* another type of the same size */
-    assert_ok(ctx, oct_tensor_view(view, &type, &base));
+    assert_ok(ctx, oct_tensor_view(ctx, view, &type, &base));
     assert_int_equal(oct_tensor_get_i64(base, 5), 0x40e00000);
     oct_tensor_unref(view);
     oct_tensor_unref(base);
@@ -151,7 +151,7 @@ static void a_mapped_tensor_is_copied_before_writing(void **state)
     assert_ok(ctx, oct_tensor_from_file(ctx, &type, f, 2, &t));
     oct_file_unref(f); /* the tensor holds it */
     assert_memory_equal(oct_tensor_data(t), "cdef", 4);
-    assert_ok(ctx, oct_tensor_view(t, &type, &view));
+    assert_ok(ctx, oct_tensor_view(ctx, t, &type, &view));
     p = oct_tensor_mutable(t);
     assert_non_null(p);
     p[0] = 'X';
@@ -254,7 +254,7 @@ static oct_status use_tensors(oct_ctx *ctx)
     oct_status st;
 
     if ((st = oct_tensor_new(ctx, OCT_DTYPE_F32, 2, dims, &a))) goto done;
-    if ((st = oct_tensor_view(a, &type, &b))) goto done;
+    if ((st = oct_tensor_view(ctx, a, &type, &b))) goto done;
     if (!oct_tensor_mutable(a) || !oct_tensor_mutable(b)) {
         st = OCT_ERR_MEMORY;
         goto done;

@@ -68,6 +68,7 @@ typedef struct run_case {
     char stem[2 * TEXT]; /* bare files: the path without .onnx; folders: the data set */
     bool is_bare;
     bool plain_only, plan_only;
+    bool zero_norm;      /* recorded as 0 / 0, before the text of LpNormalization said 0 */
     const char *erratum; /* why int8 limits are right where something else is expected; NULL */
     bool is_random;      /* no two libraries draw the same numbers: only types can be compared */
     char why[TEXT];
@@ -125,7 +126,7 @@ static bool same_numbers(const run_case *c, oct_dtype t, const oct_tensor *a, co
 
             oct_load_f64(t, a->data, *at, 1, &x);
             oct_load_f64(t, b->data, *at, 1, &y);
-            if (!close_to(x, y)) return false;
+            if (!close_to(x, y) && !(c->zero_norm && x == 0 && isnan(y))) return false;
         } else {
             int64_t x, y;
 
@@ -388,6 +389,7 @@ static void run_child(const options *o, const char *path, const char *stem, bool
     alarm(is_bare ? SECONDS_LARGE : SECONDS);
     for (size_t i = 0; i < OCT_COUNT(errata); i++)
         if (strstr(stem, errata[i].name)) c.erratum = errata[i].why;
+    c.zero_norm = strstr(stem, "l2normalization_axis_0") != NULL;
     snprintf(c.path, sizeof(c.path), "%s", path);
     snprintf(c.stem, sizeof(c.stem), "%s", stem);
     v = run_one(&c, stem);

@@ -73,9 +73,11 @@ static oct_status feed(worker *w, oct_eval_part **part)
     if (!p) return OCT_OK;
     for (p->n = 0; p->n < j->batch; p->n++) {
         const oct_loaded *l = NULL;
+        const oct_status st = oct_loader_take(j->loader, w->ctx, &l);
 
-        OCT_TRY(oct_loader_take(j->loader, w->ctx, &l));
-        if ((j->is_fed = l == NULL)) break;
+        j->is_fed = l == NULL; /* behind a broken one too: the first of them is told */
+        if (st) return st;
+        if (!l) break;
         feed_picture(w, p->n, l, &p->items[p->n]);
         oct_loader_done(j->loader, l);
     }

@@ -208,6 +208,10 @@ oct_status oct_feed_take(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index)
     *index = f->next < f->limit ? f->next++ : -1;
     if (*index >= 0)
         st = f->input ? take_picture(f, ctx, r, index) : take_tensors(f, ctx, r, *index);
+    if (st) { /* nobody goes on to the next one, which may be broken as well */
+        f->next = f->limit;
+        *index = oct_dataset_size(f->d);
+    }
     (void)pthread_mutex_unlock(&f->lock);
     return st;
 }
@@ -220,6 +224,7 @@ typedef struct crew {
     pthread_mutex_t lock; /* guards what follows */
     int64_t done;
     oct_status status;
+    int64_t failed; /* the item that status and error are about */
     char error[1024];
 } crew;
 
@@ -242,19 +247,21 @@ static bool is_stopped(crew *c)
     return stopped;
 }
 
-static oct_status work(worker *w)
+/* *index is the item at work, -1 before the first. */
+static oct_status work(worker *w, int64_t *index)
 {
     crew *c = w->c;
     const oct_feed_job *j = c->job;
 
+    *index = -1;
     if (j->begin) OCT_TRY(j->begin(j->user, w->number, w->run));
     while (!is_stopped(c)) {
-        int64_t index, done;
+        int64_t done;
 
-        OCT_TRY(oct_feed_take(c->f, w->ctx, w->run, &index));
-        if (index < 0) return OCT_OK;
+        OCT_TRY(oct_feed_take(c->f, w->ctx, w->run, index));
+        if (*index < 0) return OCT_OK;
         OCT_TRY(oct_run_execute(w->run));
-        if (j->one) OCT_TRY(j->one(j->user, w->number, w->ctx, w->run, index));
+        if (j->one) OCT_TRY(j->one(j->user, w->number, w->ctx, w->run, *index));
         (void)pthread_mutex_lock(&c->lock);
         done = ++c->done;
         (void)pthread_mutex_unlock(&c->lock);
@@ -263,18 +270,25 @@ static oct_status work(worker *w)
     return OCT_OK;
 }
 
+/*
+ * Of several failures the one of the first item is told: items before it were taken before it, and
+ * whoever has one finishes it. So it does not depend on who is faster.
+ */
 static void *worker_main(void *arg)
 {
     worker *w = arg;
-    const oct_status st = work(w);
+    crew *c = w->c;
+    int64_t index;
+    const oct_status st = work(w, &index);
 
     if (st) {
-        (void)pthread_mutex_lock(&w->c->lock);
-        if (!w->c->status) {
-            w->c->status = st;
-            (void)snprintf(w->c->error, sizeof(w->c->error), "%s", oct_ctx_error(w->ctx));
+        (void)pthread_mutex_lock(&c->lock);
+        if (!c->status || index < c->failed) {
+            c->status = st;
+            c->failed = index;
+            (void)snprintf(c->error, sizeof(c->error), "%s", oct_ctx_error(w->ctx));
         }
-        (void)pthread_mutex_unlock(&w->c->lock);
+        (void)pthread_mutex_unlock(&c->lock);
     }
     return NULL;
 }

@@ -25,7 +25,8 @@ int64_t oct_feed_size(const oct_feed *f); /* of good ones, where broken ones are
 /* From the first one again, at most `limit` of them (0: all). Not while others take. */
 oct_status oct_feed_rewind(oct_feed *f, int64_t limit);
 
-/* The next item into the run's inputs; *index -1: there are no more. Errors go to `ctx`. */
+/* The next item into the run's inputs; *index -1: there are no more. Errors go to `ctx`, and end
+ * the feed. */
 oct_status oct_feed_take(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index);
 
 /* The name of item i, for messages. */
@@ -43,7 +44,7 @@ typedef struct oct_feed_job {
 } oct_feed_job;
 
 /* Runs `plan` on every item, a run for each worker; worker 0 is the caller and reports progress.
- * Stops at the first failure. */
+ * Stops when one fails; of several failures that of the first item is told. */
 oct_status oct_feed_each(oct_feed *f, const oct_plan *plan, const oct_feed_job *job);
 
 /* As many workers, with as many threads each, as use all threads of the context. */

@@ -3,7 +3,11 @@
 #include "tests/unit/quant_job.h"
 #include "tests/unit/quant_net.h"
 
+#include <pthread.h>
+#include <time.h>
+
 #include "pass/pass.h"
+#include "quant/feed.h"
 
 /* Quantizes the fixture's graph; the noise of its first output must be below `most`. */
 static void quantizes(files *t, const oct_dataset *d, const char *target, double most)
@@ -368,6 +372,57 @@ static void does_not_divide_by_zero(void **state)
     oct_dataset_close(data);
 }
 
+/* --- failures --- */
+
+typedef struct race {
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    bool has_failed; /* item 1 */
+} race;
+
+/* Item 0 fails late, when item 1 has failed long ago. */
+static oct_status fail_in_turn(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, int64_t index)
+{
+    const struct timespec pause = {.tv_nsec = 50000000};
+    race *x = user;
+
+    (void)worker;
+    (void)r;
+    (void)pthread_mutex_lock(&x->lock);
+    x->has_failed |= index > 0;
+    (void)pthread_cond_signal(&x->moved);
+    while (!x->has_failed)
+        (void)pthread_cond_wait(&x->moved, &x->lock);
+    (void)pthread_mutex_unlock(&x->lock);
+    if (index == 0) (void)nanosleep(&pause, NULL);
+    return oct_fail(ctx, OCT_ERR_FORMAT, "item %lld is bad", (long long)index);
+}
+
+static void tells_the_first_failure(void **state)
+{
+    race x = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    const oct_feed_job job = {.n_workers = 2, .one = fail_in_turn, .user = &x};
+    files *t = *state;
+    oct_quantize_options o;
+    oct_graph *bound = NULL;
+    oct_plan *plan = NULL;
+    oct_feed *f = NULL;
+    oct_dataset *d;
+    oct_value *in;
+
+    in = picture(t->f, 1, 4, 8, 8);
+    output(t->f, emit(t->f, &oct_op_relu, in, NULL));
+    d = items(t, in, 2);
+    oct_quantize_options_init(&o);
+    assert_ok(t->ctx, oct_feed_new(t->f->g, d, &o, 0, &bound, &f));
+    assert_ok(t->ctx, oct_plan_new(bound, NULL, &plan));
+    assert_fails(t->ctx, oct_feed_each(f, plan, &job), OCT_ERR_FORMAT, "item 0 is bad");
+    oct_plan_free(plan);
+    oct_feed_free(f);
+    oct_graph_free(bound);
+    oct_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +432,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(quantizes_float16, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(biases_of_npus_have_16_bits, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(does_not_divide_by_zero, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(tells_the_first_failure, setup_files, teardown_files),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,8 +106,12 @@ int64_t oct_feed_size(const oct_feed *f)
 
 const char *oct_feed_name(const oct_feed *f, int64_t i)
 {
-    const char *path = oct_dataset_path(f->d, i);
+    size_t at = 0;
+    const char *path;
 
+    for (; at < f->d->n_items; at++)
+        if (f->d->items[at].state != OCT_ITEM_BROKEN && i-- == 0) break;
+    path = oct_dataset_path(f->d, (int64_t)at);
     return path ? path : "an item of the data";
 }
 
@@ -173,8 +177,10 @@ static oct_status take_picture(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *i
     oct_status st;
 
     OCT_TRY(oct_loader_take(f->loader, ctx, &l));
-    *index = l ? l->index : -1;
-    if (!l) return OCT_OK;
+    if (!l) {
+        *index = -1;
+        return OCT_OK;
+    }
     if (!(st = oct_run_input(r, f->input, &to, &size))) {
         if (to)
             memcpy(to, l->data, size);

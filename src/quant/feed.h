@@ -25,11 +25,14 @@ int64_t oct_feed_size(const oct_feed *f); /* of good ones, where broken ones are
 /* From the first one again, at most `limit` of them (0: all). Not while others take. */
 oct_status oct_feed_rewind(oct_feed *f, int64_t limit);
 
-/* The next item into the run's inputs; *index -1: there are no more. Errors go to `ctx`, and end
- * the feed. */
+/*
+ * The next item into the run's inputs. *index counts those that were taken, from 0, whatever was
+ * left out between them: below oct_feed_size(). -1: there are no more. Errors go to `ctx`, and end
+ * the feed.
+ */
 oct_status oct_feed_take(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index);
 
-/* The name of item i, for messages. */
+/* The name of the item that was taken as number i, for messages. */
 const char *oct_feed_name(const oct_feed *f, int64_t i);
 
 /* What to do with all items, on several threads. */

@@ -598,7 +598,7 @@ static void skips_bad_pictures(void **state)
     assert_int_equal(octet(p, "quantize net.onnx -o x.onnx --images img"), 1);
     must_contain(p->last.err, "img/0a.jpg: the file is empty");
     assert_int_equal(octet(p, "quantize net.onnx -o mix.onnx --images img --bias-correction full "
-                              "--skip-bad"),
+                              "--skip-bad --threads 1"),
                      0);
     must_contain(p->last.err, "img: 1 file is no picture and was left out (notes.txt)");
     must_contain(p->last.err, "img: 2 pictures are broken and were left out (img/0a.jpg: the file "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax of 8-bit codes by a table of powers, to the last bit as ONNX Runtime's QLinearSoftmax, except
- * where that overflows (few elements, a fine scale).
+ * Softmax of 8-bit codes by a table of powers, to the last bit as ONNX Runtime's QLinearSoftmax,
+ * except where that overflows (few elements, a fine scale).
  */
 #ifndef OCT_OP_SOFTMAX_CODES_H
 #define OCT_OP_SOFTMAX_CODES_H

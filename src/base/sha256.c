@@ -62,7 +62,7 @@ static void add_block(uint32_t h[8], const uint8_t *p)
         h[i] += v[i];
 }
 
-const char *oct_sha256(const void *data, size_t size, char text[OCT_SHA256_TEXT])
+void oct_sha256_bytes(const void *data, size_t size, uint8_t digest[OCT_SHA256_BYTES])
 {
     const size_t whole = size / BLOCK * BLOCK, rest = size - whole;
     const size_t tail = rest < BLOCK - 8 ? BLOCK : 2 * BLOCK;
@@ -78,7 +78,16 @@ const char *oct_sha256(const void *data, size_t size, char text[OCT_SHA256_TEXT]
         last[tail - 1 - (size_t)i] = (uint8_t)((uint64_t)size * 8 >> 8 * i);
     for (size_t at = 0; at < tail; at += BLOCK)
         add_block(h, last + at);
-    for (int i = 0; i < 8; i++)
-        (void)snprintf(text + (size_t)i * 8, 9, "%08x", (unsigned)h[i]);
+    for (int i = 0; i < OCT_SHA256_BYTES; i++)
+        digest[i] = (uint8_t)(h[i / 4] >> (24 - i % 4 * 8));
+}
+
+const char *oct_sha256(const void *data, size_t size, char text[OCT_SHA256_TEXT])
+{
+    uint8_t digest[OCT_SHA256_BYTES];
+
+    oct_sha256_bytes(data, size, digest);
+    for (size_t i = 0; i < OCT_SHA256_BYTES; i++)
+        (void)snprintf(text + 2 * i, 3, "%02x", digest[i]);
     return text;
 }

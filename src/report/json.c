@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/utf8.h"
 
 static void begin(oct_str *out, const char *key)
@@ -73,22 +74,9 @@ void oct_json_int(oct_str *out, const char *key, int64_t v)
 
 void oct_json_base64(oct_str *out, const char *key, const char *head, const void *data, size_t size)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = data;
-    char part[4];
-
     begin(out, key);
     oct_str_printf(out, "\"%s", head);
-    for (size_t i = 0; i < size; i += 3) {
-        const unsigned b1 = i + 1 < size ? p[i + 1] : 0, b2 = i + 2 < size ? p[i + 2] : 0;
-        const unsigned v = (unsigned)p[i] << 16 | b1 << 8 | b2;
-
-        part[0] = digits[v >> 18];
-        part[1] = digits[v >> 12 & 63];
-        part[2] = i + 1 < size ? digits[v >> 6 & 63] : '=';
-        part[3] = i + 2 < size ? digits[v & 63] : '=';
-        oct_str_put(out, part, sizeof(part));
-    }
+    oct_base64_put(out, data, size);
     oct_str_puts(out, "\"");
 }
 

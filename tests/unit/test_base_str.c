@@ -2,6 +2,7 @@
 /* Growing strings. */
 #include "tests/alloc.h"
 
+#include "base/base64.h"
 #include "base/sha256.h"
 #include "base/str.h"
 
@@ -87,12 +88,52 @@ static void digests(void **state)
                         "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3");
 }
 
+static void assert_base64(const char *bytes, size_t n, const char *text)
+{
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    char back[16];
+    size_t size = 99;
+    oct_str s;
+
+    oct_str_init(&s, ctx);
+    oct_base64_put(&s, bytes, n);
+    assert_string_equal(s.s ? s.s : "", text);
+    assert_true(oct_base64_get(text, strlen(text), back, &size));
+    assert_int_equal(size, n);
+    assert_memory_equal(back, bytes, n);
+    oct_str_fini(&s);
+    oct_ctx_free(ctx);
+}
+
+/* The examples of RFC 4648, and texts that are none. */
+static void base64(void **state)
+{
+    static const char *const bad[] = {
+        "Z",        "Zg",   "Zg=",  "====", "Z===",    "Zh==",  "Zm9=",
+        "Zg==Zg==", "Zg= ", "Z g=", "=Zg=", "Zm\xff=", "Zm8=\n"};
+    char back[16];
+    size_t size;
+
+    (void)state;
+    assert_base64("", 0, "");
+    assert_base64("f", 1, "Zg==");
+    assert_base64("fo", 2, "Zm8=");
+    assert_base64("foo", 3, "Zm9v");
+    assert_base64("foob", 4, "Zm9vYg==");
+    assert_base64("fooba", 5, "Zm9vYmE=");
+    assert_base64("foobar", 6, "Zm9vYmFy");
+    assert_base64("\xff\xef\xbe", 3, "/+++");
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        if (oct_base64_get(bad[i], strlen(bad[i]), back, &size)) fail_msg("'%s' was read", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(appends),
         cmocka_unit_test(failure_is_sticky),
         cmocka_unit_test(digests),
+        cmocka_unit_test(base64),
         cmocka_unit_test(str_survives_every_failure),
     };
 

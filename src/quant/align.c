@@ -16,6 +16,7 @@
 #include "pass/rewrite.h"
 #include "quant/calibrate.h"
 #include "quant/correct.h"
+#include "quant/moved.h"
 #include "quant/solve.h"
 
 #define QUANTILE    1e-4
@@ -85,9 +86,8 @@ static double median(const double *x, int64_t n, double *scratch)
     return n % 2 ? scratch[n / 2] : (scratch[n / 2 - 1] + scratch[n / 2]) / 2;
 }
 
-/* y = (x - middle) / factor behind the first, x = factor * y + middle in front of the second. */
-static oct_status find_maps(const oct_watch *w, oct_arena *a, oct_affine *behind,
-                            oct_affine *in_front)
+/* x = factor * y + middle is what the second is to compute from y. */
+static oct_status find_map(const oct_watch *w, oct_arena *a, oct_affine *in_front)
 {
     const oct_qspec spec = {.bits = 8, .axis = 1};
     const int64_t n = w->channels;
@@ -98,34 +98,55 @@ static oct_status find_maps(const oct_watch *w, oct_arena *a, oct_affine *behind
 
     if (!low || !high || !width || !scratch) return OCT_ERR_MEMORY;
     OCT_TRY(oct_observer_solve(w->range, &spec, low, high));
-    OCT_TRY(oct_affine_identity(a, n, behind));
     OCT_TRY(oct_affine_identity(a, n, in_front));
     for (int64_t c = 0; c < n; c++)
         width[c] = (double)high[c] - (double)low[c];
     middle_width = median(width, n, scratch);
     for (int64_t c = 0; c < n; c++) {
-        const double middle = ((double)high[c] + (double)low[c]) / 2;
-        double s = middle_width > 0 && width[c] > 0 ? width[c] / middle_width : 1;
+        const double s = middle_width > 0 && width[c] > 0 ? width[c] / middle_width : 1;
 
-        s = OCT_MIN(OCT_MAX(s, 1 / MOST_FACTOR), MOST_FACTOR);
-        behind->scale[c] = 1 / s;
-        behind->shift[c] = -middle / s;
-        in_front->scale[c] = s;
-        in_front->shift[c] = middle;
+        in_front->scale[c] = OCT_MIN(OCT_MAX(s, 1 / MOST_FACTOR), MOST_FACTOR);
+        in_front->shift[c] = ((double)high[c] + (double)low[c]) / 2;
     }
     return OCT_OK;
 }
 
-static oct_status align(oct_node *first, oct_node *second, const oct_watch *w, oct_arena *a)
+/* y = (x - middle) / factor behind the first, the inverse in front of the second. */
+static oct_status move(oct_node *first, oct_node *second, const oct_affine *in_front, oct_arena *a)
 {
-    oct_affine behind, in_front;
+    oct_affine behind;
     bool done = false;
 
-    if (w->channels != oct_linear_layer_channels(first)) return OCT_OK;
-    OCT_TRY(find_maps(w, a, &behind, &in_front));
+    OCT_TRY(oct_affine_identity(a, in_front->channels, &behind));
+    for (int64_t c = 0; c < in_front->channels; c++) {
+        behind.scale[c] = 1 / in_front->scale[c];
+        behind.shift[c] = -in_front->shift[c] / in_front->scale[c];
+    }
     OCT_TRY(oct_linear_layer_apply_after(first, &behind, &done));
-    if (done) OCT_TRY(oct_linear_layer_apply_before(second, &in_front, &done));
+    if (done) OCT_TRY(oct_linear_layer_apply_before(second, in_front, &done));
     return done ? OCT_OK : oct_node_fail(first, OCT_ERR_FORMAT, "its weights are not finite");
+}
+
+static oct_status align_all(oct_graph *g, const oct_graph *bound, const oct_calibration *c,
+                            oct_arena *a, int32_t n_pairs)
+{
+    oct_moved *all = oct_arena_array(a, (size_t)n_pairs, sizeof(*all));
+    int32_t n = 0;
+
+    if (!all) return OCT_ERR_MEMORY;
+    for (oct_node *k = g->first; k; k = k->next) {
+        oct_node *second = partner(k);
+        const oct_watch *w = second ? oct_calibration_of(c, bound->values[k->out[0]->id]) : NULL;
+        oct_affine in_front;
+
+        if (!w || w->channels != oct_linear_layer_channels(k) || n == n_pairs) continue;
+        OCT_TRY(find_map(w, a, &in_front));
+        OCT_TRY(move(k, second, &in_front, a));
+        all[n++] = (oct_moved){.value = k->out[0]->name,
+                               .x = {in_front.scale, in_front.shift},
+                               .channels = in_front.channels};
+    }
+    return oct_moved_write(g, OCT_MOVED_ALIGN, all, n);
 }
 
 oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs)
@@ -141,13 +162,27 @@ oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t 
     if (!st) st = watch(g, bound, c);
     if (!st) st = oct_calibrate(c, bound, f);
     if (!st && !(a = oct_arena_new(g->ctx))) st = OCT_ERR_MEMORY;
-    for (oct_node *k = g->first; k && !st; k = k->next) {
-        oct_node *second = partner(k);
-
-        if (second) st = align(k, second, oct_calibration_of(c, bound->values[k->out[0]->id]), a);
-        oct_arena_reset(a);
-    }
+    if (!st) st = align_all(g, bound, c, a, n);
     oct_arena_free(a);
     oct_calibration_free(c);
     return st;
+}
+
+oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits)
+{
+    const double most = MOST_FACTOR * 1.001; /* the file has rounded numbers */
+    oct_node *first = v->producer, *second = first ? partner(first) : NULL;
+    const int64_t channels = second ? oct_linear_layer_channels(first) : 0;
+    oct_affine in_front;
+
+    *fits = second && first->out[0] == v && n == 2 * channels;
+    for (int64_t c = 0; c < channels && *fits; c++)
+        *fits = x[c] >= 1 / most && x[c] <= most && isfinite(x[channels + c]);
+    if (!*fits) return OCT_OK;
+    OCT_TRY(oct_affine_identity(a, channels, &in_front));
+    for (int64_t c = 0; c < channels; c++) {
+        in_front.scale[c] = x[c];
+        in_front.shift[c] = x[channels + c];
+    }
+    return move(first, second, &in_front, a);
 }

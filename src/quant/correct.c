@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "quant/moved.h"
+
 #define TRANSFORMER_ALPHA 0.95
 
 /* 0: not smoothed. A setting below 0 says no for transformers, too. */
@@ -42,6 +44,8 @@ oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_
 
     *done = (oct_corrections){-1, -1, -1};
     OCT_TRY(find_alpha(g->ctx, o, &alpha));
+    OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_SMOOTH, NULL)); /* of whoever wrote it before */
+    OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_ALIGN, NULL));
     if (o->equalize) OCT_TRY(oct_equalize(g, &done->equalized));
     if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, &done->smoothed, NULL));
     if (o->align_channels) OCT_TRY(measured(g, images, o, alpha, NULL, &done->aligned));

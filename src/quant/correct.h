@@ -28,11 +28,14 @@ oct_status oct_equalize(oct_graph *g, int32_t *n_pairs);
 
 /*
  * smooth.c and align.c: `bound` is g with the shapes of the feed, and has its ids; g is changed,
- * `bound` is not.
+ * `bound` is not. The metadata of g says what was moved.
  */
 oct_status oct_smooth(oct_graph *g, const oct_graph *bound, oct_feed *f, double alpha,
                       int32_t *n_products);
 oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs);
+
+/* oct_moved_fn (quant/moved.h): factors, then middles of the channels between two convolutions. */
+oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits);
 
 /* How many places each of the three found to work on; -1: it was not asked for. */
 typedef struct oct_corrections {

@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "op/op.h"
+#include "quant/moved.h"
+#include "quant/smooth.h"
 
 #define DEPTH 4 /* nodes between a layer and its weight that are looked through */
 
@@ -69,14 +71,31 @@ oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const o
 
 /* --- reading --- */
 
+/* *known: g is now as it was when the file was made, as to what this key tells. */
+static oct_status move_again(const oct_graph *quantized, const char *done, const char *key,
+                             oct_moved_fn again, oct_graph *g, bool *known)
+{
+    const char *text = oct_graph_metadata(quantized, key);
+
+    if (text) return oct_moved_replay(g, text, again, known);
+    *known = !oct_graph_metadata(quantized, done);
+    return OCT_OK;
+}
+
 oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g)
 {
+    bool smoothed, aligned;
+
     if (oct_graph_metadata(quantized, "octet.equalized")) OCT_TRY(oct_equalize(g, NULL));
-    if (oct_graph_metadata(quantized, "octet.smoothed") ||
-        oct_graph_metadata(quantized, "octet.aligned"))
+    OCT_TRY(
+        move_again(quantized, "octet.smoothed", OCT_MOVED_SMOOTH, oct_smooth_again, g, &smoothed));
+    OCT_TRY(move_again(quantized, "octet.aligned", OCT_MOVED_ALIGN, oct_align_again, g, &aligned));
+    if (!smoothed || !aligned)
         oct_log(g->ctx, OCT_LOG_WARN,
-                "SmoothQuant or channel alignment moved weights between layers of this file; that "
-                "counts as error of these layers here, but not at the outputs");
+                "%s moved weights between layers of this file, and what its metadata says of that "
+                "is missing or does not fit the float network; it counts as error of these layers "
+                "here, but not at the outputs",
+                smoothed ? "channel alignment" : "SmoothQuant");
     return OCT_OK;
 }
 

@@ -18,7 +18,8 @@ oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const o
 /*
  * What `quantized` says was done to the weights of the float network, done to g, its simplified
  * form: so that weights are compared with those they were made from. Equalizing depends on weights
- * alone and is done again; of what depended on pictures there is a warning.
+ * alone and is done again; of what depended on pictures the file has the factors. There is a
+ * warning where it has not, or they are of another network.
  */
 oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g);
 

@@ -3,7 +3,7 @@
  * SmoothQuant: a few channels in front of a product may be far larger than all others, and take
  * the codes from them. x * W = (x / s) * (s * W), with s for each channel: from the largest
  * number of the channel and of the weights that it meets, as alpha shares it out between them.
- * The division goes into what makes x where that can take it, else it becomes a Mul.
+ * smooth_move.c does it; here is by how much, and the file is told that.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,20 +12,16 @@
 #include "exec/plan.h"
 #include "exec/run.h"
 #include "op/op.h"
-#include "pass/affine.h"
-#include "pass/rewrite.h"
 #include "quant/correct.h"
+#include "quant/moved.h"
+#include "quant/smooth.h"
 #include "quant/solve.h"
 
-#define MOST_FACTOR 1e2
-#define LEAST_PART  0.1 /* no factor is below that of this part of the channels */
+#define LEAST_PART 0.1 /* no factor is below that of this part of the channels */
 
-/* A value that products with constant weights read along its last axis. */
 typedef struct smoothed {
-    oct_value *x;
-    int64_t channels;
+    oct_smoothing by;
     float *most[OCT_FEED_MAX_WORKERS]; /* of each channel: the largest magnitude */
-    double *factor;
 } smoothed;
 
 typedef struct work {
@@ -44,16 +40,6 @@ typedef struct work {
 
 /* --- which --- */
 
-static bool is_product(const oct_node *n, const oct_value *x, const oct_graph *g)
-{
-    oct_weight_axes ax;
-
-    if (n->graph != g || n->n_in < 2 || n->in[0] != x || !oct_weight_axes_of(n, &ax)) return false;
-    if (oct_node_is(n, &oct_op_gemm))
-        return oct_is_linear_layer(n) && oct_node_attr(n, "transA")->i == 0;
-    return oct_node_is(n, &oct_op_mat_mul);
-}
-
 static int64_t channels_of(const work *w, const oct_value *x)
 {
     const oct_type *t = &w->bound->values[x->id]->type;
@@ -62,7 +48,7 @@ static int64_t channels_of(const work *w, const oct_value *x)
 
     if (x->data || t->dtype != OCT_DTYPE_F32 || !oct_type_is_static(t) || t->rank < 2) return 0;
     for (int32_t i = 0; i < x->n_users; i++) {
-        if (!is_product(x->users[i], x, w->g)) continue;
+        if (!oct_smooth_reads(x->users[i], x)) continue;
         (void)oct_weight_axes_of(x->users[i], &ax);
         if (ax.n_in != t->dim[t->rank - 1]) return 0;
         some = true;
@@ -78,9 +64,9 @@ static oct_status find(work *w)
         smoothed *s = &w->item[w->n];
 
         if (n == 0) continue;
-        *s = (smoothed){.x = x, .channels = n};
-        s->factor = oct_arena_array(w->arena, (size_t)n, sizeof(double));
-        if (!s->factor) return OCT_ERR_MEMORY;
+        *s = (smoothed){.by = {.x = x, .channels = n}};
+        s->by.factor = oct_arena_array(w->arena, (size_t)n, sizeof(double));
+        if (!s->by.factor) return OCT_ERR_MEMORY;
         for (int k = 0; k < OCT_FEED_MAX_WORKERS; k++)
             if (!(s->most[k] = oct_arena_array(w->arena, (size_t)n, sizeof(float))))
                 return OCT_ERR_MEMORY;
@@ -122,7 +108,7 @@ static oct_status on_value(void *user, const oct_seen *v)
     const struct seer *k = user;
     const uintptr_t at = (uintptr_t)oct_map_get(&k->w->by_name, v->value->name);
 
-    if (at) see(k->w->item[at - 1].most[k->number], k->w->item[at - 1].channels, v);
+    if (at) see(k->w->item[at - 1].most[k->number], k->w->item[at - 1].by.channels, v);
     return OCT_OK;
 }
 
@@ -156,14 +142,14 @@ static oct_status measure(work *w, oct_feed *f)
     if (!st) st = oct_feed_each(f, plan, &job);
     oct_plan_free(plan);
     for (int32_t i = 0; i < w->n && !st; i++)
-        for (int64_t c = 0; c < w->item[i].channels; c++) {
+        for (int64_t c = 0; c < w->item[i].by.channels; c++) {
             float *most = &w->item[i].most[0][c];
 
             for (int k = 1; k < OCT_FEED_MAX_WORKERS; k++)
                 if (!(w->item[i].most[k][c] <= *most)) *most = w->item[i].most[k][c];
             if (!isfinite(*most))
                 return oct_fail(w->g->ctx, OCT_ERR_FORMAT, "value '%s' is not finite",
-                                w->item[i].x->name);
+                                w->item[i].by.x->name);
         }
     return st;
 }
@@ -171,15 +157,15 @@ static oct_status measure(work *w, oct_feed *f)
 /* --- factors --- */
 
 /* The largest weight that meets each channel. */
-static void weigh(const smoothed *s, const oct_graph *g, double *most)
+static void weigh(const smoothed *s, double *most)
 {
-    for (int32_t i = 0; i < s->x->n_users; i++) {
-        const oct_node *n = s->x->users[i];
+    for (int32_t i = 0; i < s->by.x->n_users; i++) {
+        const oct_node *n = s->by.x->users[i];
         oct_weight_axes ax;
         int64_t step;
         const float *w;
 
-        if (!is_product(n, s->x, g)) continue;
+        if (!oct_smooth_reads(n, s->by.x)) continue;
         (void)oct_weight_axes_of(n, &ax);
         w = n->in[1]->data->data;
         step = ax.in == 0 ? ax.n_out : 1;
@@ -197,176 +183,42 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static oct_status find_factors(smoothed *s, const oct_graph *g, double alpha, oct_arena *a)
+static oct_status find_factors(smoothed *s, double alpha, oct_arena *a)
 {
-    double *w = oct_arena_array(a, (size_t)s->channels, sizeof(double)), least;
+    double *w = oct_arena_array(a, (size_t)s->by.channels, sizeof(double)), least;
 
     if (!w) return OCT_ERR_MEMORY;
-    weigh(s, g, w);
-    for (int64_t c = 0; c < s->channels; c++) {
+    weigh(s, w);
+    for (int64_t c = 0; c < s->by.channels; c++) {
         const double x = (double)s->most[0][c];
 
-        s->factor[c] = x > 0 && w[c] > 0 ? pow(x, alpha) / pow(w[c], 1 - alpha) : 0;
-        w[c] = s->factor[c];
+        s->by.factor[c] = x > 0 && w[c] > 0 ? pow(x, alpha) / pow(w[c], 1 - alpha) : 0;
+        w[c] = s->by.factor[c];
     }
-    qsort(w, (size_t)s->channels, sizeof(*w), ascending);
-    least = OCT_MAX(w[(int64_t)(LEAST_PART * (double)(s->channels - 1))], 1 / MOST_FACTOR);
-    least = OCT_MIN(least, MOST_FACTOR);
-    for (int64_t c = 0; c < s->channels; c++) {
-        s->factor[c] = OCT_MIN(OCT_MAX(s->factor[c], least), MOST_FACTOR);
-        if (!isfinite(s->factor[c])) s->factor[c] = 1;
+    qsort(w, (size_t)s->by.channels, sizeof(*w), ascending);
+    least = OCT_MAX(w[(int64_t)(LEAST_PART * (double)(s->by.channels - 1))],
+                    1 / OCT_SMOOTH_MOST_FACTOR);
+    least = OCT_MIN(least, OCT_SMOOTH_MOST_FACTOR);
+    for (int64_t c = 0; c < s->by.channels; c++) {
+        s->by.factor[c] = OCT_MIN(OCT_MAX(s->by.factor[c], least), OCT_SMOOTH_MOST_FACTOR);
+        if (!isfinite(s->by.factor[c])) s->by.factor[c] = 1;
     }
     return OCT_OK;
-}
-
-/* --- the side of x --- */
-
-/* A copy of a constant along the last axis (or of one number), divided; NULL if it is not that. */
-static oct_status divided(const oct_value *v, const smoothed *s, oct_tensor **out)
-{
-    const oct_tensor *t = v ? v->data : NULL;
-    const int64_t len = t ? oct_tensor_length(t) : 0;
-    oct_type type;
-
-    *out = NULL;
-    if (!t || t->type.dtype != OCT_DTYPE_F32) return OCT_OK;
-    if (len != 1 && (len != s->channels || t->type.dim[t->type.rank - 1] != len)) return OCT_OK;
-    type = t->type;
-    if (len == 1) type = oct_type_make(OCT_DTYPE_F32, 1, &s->channels);
-    OCT_TRY(oct_tensor_make(v->graph->ctx, &type, out));
-    for (int64_t c = 0; c < s->channels; c++)
-        ((float *)(*out)->data)[c] =
-            (float)((double)((const float *)t->data)[len == 1 ? 0 : c] / s->factor[c]);
-    return OCT_OK;
-}
-
-/* Operand i divided, if it can be: *can says so. Without `change` nothing happens. */
-static oct_status divide_const(oct_node *n, int32_t i, const smoothed *s, bool change, bool *can)
-{
-    oct_tensor *t = NULL;
-
-    OCT_TRY(divided(oct_node_in(n, i), s, &t));
-    *can = t != NULL;
-    if (t && change) return oct_node_set_const(n, i, "smoothed", t);
-    oct_tensor_unref(t);
-    return OCT_OK;
-}
-
-/* The columns of a product's weight. */
-static oct_status divide_columns(oct_node *n, const smoothed *s, bool change, bool *can)
-{
-    const oct_tensor *w = oct_node_const(n, 1);
-    oct_tensor *t = NULL;
-
-    *can =
-        w && w->type.dtype == OCT_DTYPE_F32 && w->type.rank == 2 && w->type.dim[1] == s->channels;
-    if (!*can || !change) return OCT_OK;
-    OCT_TRY(oct_tensor_copy(n->graph->ctx, w, &t));
-    for (int64_t i = 0; i < oct_tensor_length(t); i++)
-        ((float *)t->data)[i] = (float)((double)((float *)t->data)[i] / s->factor[i % s->channels]);
-    return oct_node_set_const(n, 1, "weight", t);
-}
-
-static oct_status divide_gemm(oct_node *n, const smoothed *s, oct_arena *a, bool change, bool *can)
-{
-    oct_affine by;
-
-    *can = oct_is_linear_layer(n) && oct_linear_layer_channels(n) == s->channels;
-    if (!*can || !change) return OCT_OK;
-    OCT_TRY(oct_affine_identity(a, s->channels, &by));
-    for (int64_t c = 0; c < s->channels; c++)
-        by.scale[c] = 1 / s->factor[c];
-    OCT_TRY(oct_linear_layer_apply_after(n, &by, can));
-    return *can ? OCT_OK : oct_node_fail(n, OCT_ERR_FORMAT, "its weights are not finite");
-}
-
-static oct_status divide_norm(oct_node *n, const smoothed *s, bool change, bool *can)
-{
-    OCT_TRY(divide_const(n, 1, s, false, can));
-    if (*can && oct_node_in(n, 2)) OCT_TRY(divide_const(n, 2, s, change, can));
-    return *can ? divide_const(n, 1, s, change, can) : OCT_OK;
-}
-
-/* Makes v smaller by what makes it: sums and Relu pass that on. */
-static oct_status divide(oct_value *v, const smoothed *s, oct_arena *a, bool change, bool *can)
-{
-    oct_node *n = v->producer;
-    int k;
-
-    *can = false;
-    if (!n || n->graph != v->graph || n->out[0] != v) return OCT_OK;
-    if (oct_node_is(n, &oct_op_layer_normalization) || oct_node_is(n, &oct_op_rms_normalization))
-        return divide_norm(n, s, change, can);
-    if (oct_node_is(n, &oct_op_mat_mul)) return divide_columns(n, s, change, can);
-    if (oct_node_is(n, &oct_op_gemm)) return divide_gemm(n, s, a, change, can);
-    if (oct_node_is(n, &oct_op_relu) && oct_sole_user(n->in[0]))
-        return divide(n->in[0], s, a, change, can);
-    if ((k = oct_const_operand(n)) < 0) return OCT_OK;
-    if (oct_node_is(n, &oct_op_mul)) return divide_const(n, k, s, change, can);
-    if (!oct_node_is(n, &oct_op_add) || !oct_sole_user(n->in[1 - k])) return OCT_OK;
-    OCT_TRY(divide(n->in[1 - k], s, a, false, can));
-    if (*can) OCT_TRY(divide_const(n, k, s, change, can));
-    return *can ? divide(n->in[1 - k], s, a, change, can) : OCT_OK;
-}
-
-/* Products alone read x / s; others x itself. */
-static oct_status insert(work *w, const smoothed *s)
-{
-    oct_value *x = s->x, *y = NULL, *in[2] = {x, NULL};
-    oct_node *before = x->producer ? x->producer->next : w->g->first, *mul;
-    const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &s->channels);
-    oct_tensor *t = NULL;
-
-    OCT_TRY(oct_tensor_make(w->g->ctx, &type, &t));
-    for (int64_t c = 0; c < s->channels; c++)
-        ((float *)t->data)[c] = (float)(1 / s->factor[c]);
-    if (!(in[1] = oct_value_const(w->g, oct_graph_fresh_name(w->g, "smooth"), t)))
-        return OCT_ERR_MEMORY;
-    mul = oct_node_new(w->g, before, oct_graph_fresh_name(w->g, "Smooth"), &oct_op_mul, in, 2, NULL,
-                       1);
-    if (!mul) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_node_infer(mul));
-    y = mul->out[0];
-    for (int32_t i = x->n_users - 1; i >= 0; i--)
-        if (is_product(x->users[i], x, w->g)) OCT_TRY(oct_node_set_input(x->users[i], 0, y));
-    return OCT_OK;
-}
-
-/* --- the side of the weights --- */
-
-static oct_status grow_weight(oct_node *n, const smoothed *s)
-{
-    const oct_tensor *w = n->in[1]->data;
-    oct_tensor *t = NULL;
-    oct_weight_axes ax;
-
-    (void)oct_weight_axes_of(n, &ax);
-    OCT_TRY(oct_tensor_copy(n->graph->ctx, w, &t));
-    for (int64_t i = 0; i < oct_tensor_length(t); i++) {
-        const int64_t c = ax.in == 0 ? i / ax.n_out : i % ax.n_in;
-        float *x = (float *)t->data + i;
-
-        *x = (float)((double)*x * s->factor[c]);
-    }
-    return oct_node_set_const(n, 1, "weight", t);
-}
-
-static oct_status smooth(work *w, smoothed *s, double alpha)
-{
-    bool only = !s->x->is_output, can = false;
-
-    OCT_TRY(find_factors(s, w->g, alpha, w->arena));
-    for (int32_t i = 0; i < s->x->n_users; i++) {
-        const bool mine = is_product(s->x->users[i], s->x, w->g);
-
-        if (mine) OCT_TRY(grow_weight(s->x->users[i], s));
-        only = only && mine;
-    }
-    if (only) OCT_TRY(divide(s->x, s, w->arena, true, &can));
-    return can ? OCT_OK : insert(w, s);
 }
 
 /* --- all of it --- */
+
+static oct_status tell(const work *w)
+{
+    oct_moved *all = oct_arena_array(w->arena, (size_t)w->n, sizeof(*all));
+
+    if (!all) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < w->n; i++)
+        all[i] = (oct_moved){.value = w->item[i].by.x->name,
+                             .x = {w->item[i].by.factor},
+                             .channels = w->item[i].by.channels};
+    return oct_moved_write(w->g, OCT_MOVED_SMOOTH, all, w->n);
+}
 
 static oct_status run(work *w, oct_feed *f, double alpha)
 {
@@ -378,9 +230,11 @@ static oct_status run(work *w, oct_feed *f, double alpha)
     OCT_TRY(find(w));
     if (w->n == 0) return OCT_OK;
     OCT_TRY(measure(w, f));
-    for (int32_t i = 0; i < w->n; i++)
-        OCT_TRY(smooth(w, &w->item[i], alpha));
-    return OCT_OK;
+    for (int32_t i = 0; i < w->n; i++) {
+        OCT_TRY(find_factors(&w->item[i], alpha, w->arena));
+        OCT_TRY(oct_smooth_move(&w->item[i].by, w->arena));
+    }
+    return tell(w);
 }
 
 oct_status oct_smooth(oct_graph *g, const oct_graph *bound, oct_feed *f, double alpha,

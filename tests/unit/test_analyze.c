@@ -269,48 +269,6 @@ static void what_stayed_float_has_no_error(void **state)
     oct_dataset_close(d);
 }
 
-/* Weights that equalizing moved between layers are compared with what they were made from. */
-static void equalizing_is_no_error(void **state)
-{
-    files *t = *state;
-    oct_dataset *d = make_data(t);
-    oct_analyzed_layer l = {.struct_size = sizeof(l)};
-    double worst[2] = {0, 0}, weights_worst[2] = {0, 0};
-    oct_rng rng;
-    oct_value *x;
-    oct_tensor *w;
-
-    oct_rng_init(&rng, 5);
-    x = graph_input(t->f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE});
-    x = layer(t->f, &rng, "/a/Conv", x, 3, CHANNELS);
-    w = x->producer->in[0]->producer->in[1]->data;
-    for (int64_t i = 0; i < oct_tensor_length(w); i++) /* channels of very different size */
-        ((float *)w->data)[i] *= i / 27 % 2 ? 10.0f : 0.1f;
-    x = layer(t->f, &rng, "/b/Conv", x, CHANNELS, CHANNELS);
-    output(t->f, layer(t->f, &rng, "/c/Conv", x, CHANNELS, 4));
-    for (int k = 0; k < 2; k++) {
-        oct_quantize_options o;
-        oct_quantized *q = NULL;
-        oct_analysis *a;
-
-        oct_quantize_options_init(&o);
-        o.tail = "off";
-        o.equalize = k;
-        assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
-        a = analyzed(t, oct_quantized_graph(q), d, false);
-        for (int32_t i = 0; oct_analysis_layer(a, i, &l); i++) {
-            worst[k] = fmax(worst[k], fmax(l.alone.noise, l.all.noise));
-            weights_worst[k] = fmax(weights_worst[k], l.weight_noise);
-        }
-        oct_analysis_free(a);
-        oct_quantized_free(q);
-    }
-    if (!(worst[1] < 10 * worst[0] && weights_worst[1] < 10 * weights_worst[0]))
-        fail_msg("noise %g and %g, of weights %g and %g", worst[0], worst[1], weights_worst[0],
-                 weights_worst[1]);
-    oct_dataset_close(d);
-}
-
 /* --- statistics --- */
 
 /* x [1,4] -> Relu -> y, or with codes of 8 bits in front of it. */
@@ -514,7 +472,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_bad_layer_comes_first, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(what_stayed_float_has_no_error, setup_files,
                                         teardown_files),
-        cmocka_unit_test_setup_teardown(equalizing_is_no_error, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(numbers_at_a_point, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(other_networks_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(the_wrong_order_is_told, setup_files, teardown_files),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MaxPool, AveragePool and LpPool, with dilation and ceil_mode. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -99,11 +100,30 @@ static void finish_indices(const oct_args *a, const pool_job *j, bool column_maj
     }
 }
 
+/* What a window of padding alone gives: as oneDNN and ONNX Runtime, the least number and not -inf.
+ */
+static double lowest_of(oct_dtype t)
+{
+    switch (t) {
+    case OCT_DTYPE_F64:
+        return -DBL_MAX;
+    case OCT_DTYPE_F16:
+        return -65504;
+    case OCT_DTYPE_BF16:
+        return -0x1.fep127;
+    case OCT_DTYPE_U8:
+        return 0;
+    case OCT_DTYPE_I8:
+        return -128;
+    default:
+        return -(double)FLT_MAX;
+    }
+}
+
 static oct_status run(const oct_args *a, pool_job *j)
 {
     const oct_dtype t = a->in[0]->type.dtype;
     const oct_work w = t == OCT_DTYPE_F64 ? OCT_WORK_F64 : OCT_WORK_F32; /* 8-bit fits in f32 */
-    const bool unsigned_in = oct_dtype_get(t)->kind == OCT_DKIND_UINT;
 
     OCT_TRY(oct_args_check(a));
     OCT_TRY(oct_conv_geometry_pool(a->node, &a->in[0]->type, &j->g));
@@ -111,7 +131,7 @@ static oct_status run(const oct_args *a, pool_job *j)
     OCT_TRY(oct_work_out(a, 0, w, &j->y));
     j->in_size = oct_conv_geometry_in_size(&j->g);
     j->out_size = oct_conv_geometry_out_size(&j->g);
-    j->lowest = oct_dtype_is_float(t) ? -INFINITY : unsigned_in ? 0 : -128;
+    j->lowest = lowest_of(t);
     if (oct_args_out(a, 1)) j->index = a->out[1]->data;
     oct_parallel_for(a->n_threads, j->g.batch * j->g.c_in, 1,
                      w == OCT_WORK_F64 ? pool_range_f64 : pool_range_f32, j);

@@ -2,6 +2,8 @@
 /* Pooling with and without windows, and its reverse. */
 #include "op_case.h"
 
+#include <float.h>
+
 #define F32 OCT_DTYPE_F32
 
 static void set_window(oct_node *n, int64_t kernel, int64_t stride, int64_t pad)
@@ -41,6 +43,19 @@ static void max_pool_takes_bytes(void **state)
     assert_gives(n, DIMS(1, 1, 4, 4),
                  (float[]){-128, -128, -128, -128, -128, -7, -5, -128, -128, -128, -9, -128, -128,
                            -128, -128, -128});
+}
+
+/* As oneDNN's kernel and ONNX Runtime: no infinity. */
+static void max_pool_of_padding_is_finite(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = constant(f, F32, DIMS(1, 1, 1, 1), (double[]){5});
+    oct_node *n = NODE(f, &oct_op_max_pool, 1, x);
+
+    set_window(n, 1, 1, 1);
+    assert_gives(n, DIMS(1, 1, 3, 3),
+                 (float[]){-FLT_MAX, -FLT_MAX, -FLT_MAX, -FLT_MAX, 5, -FLT_MAX, -FLT_MAX, -FLT_MAX,
+                           -FLT_MAX});
 }
 
 static void average_counts_padding_on_request(void **state)
@@ -175,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(max_pool_tells_where, setup, teardown),
         cmocka_unit_test_setup_teardown(max_pool_takes_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(max_pool_of_padding_is_finite, setup, teardown),
         cmocka_unit_test_setup_teardown(average_counts_padding_on_request, setup, teardown),
         cmocka_unit_test_setup_teardown(what_ceil_mode_adds_is_not_padding, setup, teardown),
         cmocka_unit_test_setup_teardown(lp_pool_takes_roots, setup, teardown),

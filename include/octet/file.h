@@ -22,6 +22,15 @@ typedef int (*oct_write_fn)(void *user, const char *path, char *why, size_t size
 OCT_API void oct_ctx_set_write_check(oct_ctx *ctx, oct_write_fn check, void *user);
 
 /**
+ * Asked before a file is read that a network names, for its weights: such a name is found only in
+ * the network's own file. As for writing, 0 allows it.
+ */
+typedef int (*oct_read_fn)(void *user, const char *path, char *why, size_t size);
+
+/** Sets who is asked before such a file is read; NULL (the default) means that any may be. */
+OCT_API void oct_ctx_set_read_check(oct_ctx *ctx, oct_read_fn check, void *user);
+
+/**
  * Writes a file as all of octet's are: what was there before stays until the new one is whole.
  * Read-only files are not replaced.
  */

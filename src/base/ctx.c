@@ -52,6 +52,8 @@ oct_ctx *oct_ctx_new_like(const oct_ctx *ctx)
     copy->mem_limit = ctx->mem_limit;
     copy->write_check = ctx->write_check;
     copy->write_check_user = ctx->write_check_user;
+    copy->read_check = ctx->read_check;
+    copy->read_check_user = ctx->read_check_user;
     copy->work_limit = ctx->work_limit;
     return copy;
 }
@@ -77,6 +79,12 @@ void oct_ctx_set_write_check(oct_ctx *ctx, oct_write_fn check, void *user)
 {
     ctx->write_check = check;
     ctx->write_check_user = user;
+}
+
+void oct_ctx_set_read_check(oct_ctx *ctx, oct_read_fn check, void *user)
+{
+    ctx->read_check = check;
+    ctx->read_check_user = user;
 }
 
 void oct_ctx_set_memory_limit(oct_ctx *ctx, size_t mem_bytes)

@@ -17,6 +17,8 @@ struct oct_ctx {
     void *progress_user;
     oct_write_fn write_check;
     void *write_check_user;
+    oct_read_fn read_check;
+    void *read_check_user;
     atomic_size_t mem_used; /* bytes held through oct_alloc */
     size_t mem_limit;
     int64_t work_limit;

@@ -261,6 +261,15 @@ static oct_status open_target(oct_writer *w)
     return OCT_OK;
 }
 
+oct_status oct_file_ask_read(oct_ctx *ctx, const char *path)
+{
+    char why[512] = "";
+
+    if (!ctx->read_check || !ctx->read_check(ctx->read_check_user, path, why, sizeof(why)))
+        return OCT_OK;
+    return oct_fail(ctx, OCT_ERR_ARG, "%s: %s", path, *why ? why : "may not be read");
+}
+
 static oct_status ask(oct_ctx *ctx, const char *path)
 {
     char why[512] = "";

@@ -9,6 +9,9 @@
 typedef struct oct_file oct_file;
 
 oct_status oct_file_map(oct_ctx *ctx, const char *path, oct_file **out);
+
+/* May a file be read that another file names? See oct_ctx_set_read_check(). */
+oct_status oct_file_ask_read(oct_ctx *ctx, const char *path);
 const uint8_t *oct_file_data(const oct_file *f);
 size_t oct_file_size(const oct_file *f);
 const char *oct_file_path(const oct_file *f);

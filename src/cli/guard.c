@@ -172,6 +172,33 @@ static int may_write(void *user, const char *path, char *why, size_t size)
     return no;
 }
 
+/* Weights beside a network are inputs as it is, but known only when it is read. */
+static int may_read(void *user, const char *path, char *why, size_t size)
+{
+    cli *c = user;
+    cli_guard *g = c->guard;
+    const entry *out;
+    bool no;
+    entry e;
+
+    (void)pthread_mutex_lock(&g->lock);
+    e = entry_of(path);
+    out = find_same(g->out, g->n_out, &e);
+    no = out && !out->is_written; /* what this command wrote it may read back */
+    if (no)
+        (void)snprintf(why, size,
+                       "the network's weights are in it, and %s was to be written; give "
+                       "the result another name",
+                       strcmp(out->path, path) ? out->path : "it");
+    if (out) {
+        free(e.path);
+    } else {
+        (void)append(&g->in, &g->n_in, e);
+    }
+    (void)pthread_mutex_unlock(&g->lock);
+    return no;
+}
+
 void cli_reads(cli *c, const char *path)
 {
     if (!c->guard || !path) return;
@@ -233,6 +260,7 @@ void cli_guard_start(cli *c)
     c->guard = cli_alloc(1, sizeof(*c->guard));
     (void)pthread_mutex_init(&c->guard->lock, NULL);
     oct_ctx_set_write_check(c->ctx, may_write, c);
+    oct_ctx_set_read_check(c->ctx, may_read, c);
 }
 
 void cli_guard_end(cli *c)
@@ -241,6 +269,7 @@ void cli_guard_end(cli *c)
 
     if (!g) return;
     oct_ctx_set_write_check(c->ctx, NULL, NULL);
+    oct_ctx_set_read_check(c->ctx, NULL, NULL);
     for (size_t i = 0; i < g->n_in; i++)
         free(g->in[i].path);
     for (size_t i = 0; i < g->n_out; i++)

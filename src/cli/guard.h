@@ -6,7 +6,8 @@
  *
  * Files and options are named in the tables of a command (CLI_FILE_IN, CLI_FILE_OUT, .role) and are
  * looked at before it starts. What is known later (files of a folder, settings of a recipe) is told
- * here. The library asks for every file it writes, so that a forgotten one is refused too, if late.
+ * here. The library asks for every file it writes, so that a forgotten one is refused too, if late,
+ * and for every file that a network names.
  */
 #ifndef CLI_GUARD_H
 #define CLI_GUARD_H

@@ -88,7 +88,8 @@ static oct_status map_inside(oct_reader *r, const char *location, oct_file **out
                       location);
         goto done;
     }
-    st = oct_file_map(r->ctx, file, out);
+    st = oct_file_ask_read(r->ctx, path);
+    if (!st) st = oct_file_map(r->ctx, file, out);
 done:
     free(folder);
     free(file);

@@ -254,6 +254,27 @@ static void save(place *p, fixture *f, const char *name)
     assert_ok(f->ctx, oct_onnx_save(f->g, path, NULL));
 }
 
+void make_heavy(place *p)
+{
+    void *state = NULL;
+    oct_onnx_options o;
+    char path[4096];
+    fixture *f;
+    oct_value *in[2], *y;
+
+    assert_int_equal(setup(&state), 0);
+    f = state;
+    in[0] = graph_input(f, "x", OCT_DTYPE_F32, 2, (int64_t[]){1, 512});
+    in[1] = constant(f, "w", 2, (int64_t[]){1, 512}, 0.125f);
+    y = node(f, &oct_op_add, "/Add", "y", in, 2);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    oct_onnx_options_init(&o);
+    o.external_data = 1;
+    snprintf(path, sizeof(path), "%s/heavy.onnx", p->dir);
+    assert_ok(f->ctx, oct_onnx_save(f->g, path, &o));
+    assert_int_equal(teardown(&state), 0);
+}
+
 void make_net(place *p)
 {
     void *state = NULL;

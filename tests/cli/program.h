@@ -58,6 +58,9 @@ void make_net(place *p);
 /* two.onnx: a, b [n,4] -> Add -> sum */
 void make_two(place *p);
 
+/* heavy.onnx: x [1,512] -> Add -> y; what is added is in heavy.onnx.data */
+void make_heavy(place *p);
+
 /* odd.onnx: x [2] -> Relu -> "a/b" -> Relu -> "a:b" -> Relu -> "\x1b[31m\ny", an output */
 void make_odd(place *p);
 

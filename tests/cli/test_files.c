@@ -77,6 +77,24 @@ static void a_result_is_never_an_input(void **state)
     must_keep(p, "y.npy", "run net.onnx --input x=y.npy --out . --force", "is read by this");
 }
 
+/* Weights beside a network are read as it is. */
+static void a_result_is_never_a_network_s_weights(void **state)
+{
+    place *p = *state;
+
+    make_heavy(p);
+    make_link(p, "heavy.onnx.data", "hard.onnx", true);
+    make_link(p, "heavy.onnx.data", "y.npy", true);
+    make_npy(p, "x.npy", OCT_DTYPE_F32, 2, (int64_t[]){1, 512});
+    must_keep(p, "heavy.onnx.data", "profile heavy.onnx --trace heavy.onnx.data --force",
+              "heavy.onnx.data: the network's weights are in it");
+    must_keep(p, "heavy.onnx.data", "simplify heavy.onnx hard.onnx --force",
+              "and hard.onnx was to be written; give the result another name");
+    must_keep(p, "heavy.onnx.data", "run heavy.onnx --input x=x.npy --out . --force",
+              "y.npy: is the same file as ./heavy.onnx.data");
+    assert_int_equal(octet(p, "simplify heavy.onnx out.onnx"), 0);
+}
+
 /* A folder of pictures is an input with all that is in it. */
 static void files_of_folders_that_are_read_stay(void **state)
 {
@@ -236,6 +254,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_result_is_never_an_input, net_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(a_result_is_never_a_network_s_weights, place_setup,
+                                        place_teardown),
         cmocka_unit_test_setup_teardown(files_of_folders_that_are_read_stay, net_setup,
                                         place_teardown),
         cmocka_unit_test_setup_teardown(files_of_others_stay_without_force, net_setup,

@@ -32,7 +32,7 @@ enum {
 typedef struct args {
     cli_list words[N_FIELDS]; /* what was typed for each field */
     bool flags[N_FIELDS];
-    const char *recipe, *report;
+    const char *recipe;
     bool print_recipe;
 } args;
 
@@ -66,9 +66,6 @@ static const cli_opt opts[] = {
              "and quantization parameters of SuperGradients are read too"},
     {CLI_FLAG, "print-recipe", offsetof(args, print_recipe),
      .help = "print the recipe that equals these options, and do nothing else"},
-    {CLI_STR, "report", offsetof(args, report), "DIR",
-     .help = "write a report as DIR/index.html, to look at in a browser; analyses, measures and "
-             "draws after the network was written"},
     {0},
 };
 
@@ -219,7 +216,7 @@ static oct_status check_settings(job *j)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
     if ((st = check_files(j, &d))) return st;
-    return j->a->report ? cli_report_check(j->c, j->a->report) : OCT_OK;
+    return s->report ? cli_report_check(j->c, s->report) : OCT_OK;
 }
 
 /* --- opening --- */
@@ -364,7 +361,7 @@ static oct_status write_report(job *j)
     const oct_recipe_job *s = &j->settings;
     const cli_list shapes = {(const char **)s->input_shapes, s->n_input_shapes};
     cli_report r = {.c = j->c,
-                    .dir = j->a->report,
+                    .dir = s->report,
                     .float_path = s->model,
                     .int8_path = s->output,
                     .shapes = &shapes,
@@ -383,10 +380,10 @@ static oct_status write_report(job *j)
                     .noise = j->report.has_accuracy ? &j->report.noise : NULL};
     oct_status st;
 
-    if (!j->a->report) return OCT_OK;
+    if (!s->report) return OCT_OK;
     if ((st = oct_recipe_text(j->recipe, &r.recipe))) return st;
     if ((st = cli_report_write(&r))) return st;
-    j->report.report = cli_report_path(j->a->report);
+    j->report.report = cli_report_path(s->report);
     return OCT_OK;
 }
 

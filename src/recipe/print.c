@@ -258,6 +258,7 @@ static bool decides_numbers(int field)
     case OCT_RECIPE_EVAL_LIMIT:
     case OCT_RECIPE_SAVE_QMAP:
     case OCT_RECIPE_QUANT_CFG:
+    case OCT_RECIPE_REPORT:
     case OCT_RECIPE_THREADS:
     case OCT_RECIPE_FAST_BIAS:
         return false;

@@ -434,11 +434,12 @@ static void recipe_equals_command_line(void **state)
 
     assert_int_equal(octet(p,
                            QUANTIZE "--ranges minmax --ignore-pattern '/head/.*' --subset-size 3 "
-                                    "--seed 7 --int8-io --print-recipe"),
+                                    "--seed 7 --int8-io --report page --print-recipe"),
                      0);
     assert_false(exists(p, "out.onnx"));
     must_contain(p->last.out, "subset_size: 3");
     must_contain(p->last.out, "patterns: ['/head/.*']");
+    must_contain(p->last.out, "report: page\n");
     write_file(p, "r.yaml", p->last.out, strlen(p->last.out));
     assert_int_equal(octet(p, "quantize --recipe r.yaml --print-recipe > again.yaml"), 0);
     assert_same_file(p, "r.yaml", "again.yaml");
@@ -449,6 +450,7 @@ static void recipe_equals_command_line(void **state)
                      0);
     assert_int_equal(octet(p, "quantize --recipe r.yaml -o other.onnx"), 0);
     assert_same_file(p, "out.onnx", "other.onnx");
+    assert_true(exists(p, "page/index.html"));
     assert_int_equal(octet(p, "quantize --recipe r.yaml --seed 0 --print-recipe"), 0);
     must_contain(p->last.out, "seed: 0\n");
 }

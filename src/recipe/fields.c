@@ -24,8 +24,8 @@ const oct_field oct_override_fields[] = {
     {"activation_bits", "", OCT_FIELD_INT, OVERRIDE(activation_bits), NULL, 2, 16},
     {"symmetric", "", OCT_FIELD_TRISTATE, OVERRIDE(symmetric)},
     {"per_tensor", "", OCT_FIELD_SWITCH, OVERRIDE(per_tensor)},
-    {"activation_ranges", "", OCT_FIELD_TEXT, OVERRIDE(activation_ranges)},
-    {"weight_ranges", "", OCT_FIELD_TEXT, OVERRIDE(weight_ranges)},
+    {"activation_ranges", "", OCT_FIELD_TEXT, OVERRIDE(activation_ranges), "RANGES"},
+    {"weight_ranges", "", OCT_FIELD_CHOICE, OVERRIDE(weight_ranges), "max|mse|percentile"},
     {0},
 };
 

@@ -136,7 +136,8 @@ static void put_override(oct_str *b, const oct_quant_override *o)
     const char *between = "{";
 
     for (const oct_field *f = oct_override_fields; f->path; f++) {
-        const size_t size = f->kind == OCT_FIELD_TEXT ? sizeof(char *) : sizeof(int32_t);
+        const bool is_text = f->kind == OCT_FIELD_TEXT || f->kind == OCT_FIELD_CHOICE;
+        const size_t size = is_text ? sizeof(char *) : sizeof(int32_t);
 
         if (!memcmp((const char *)o + f->offset, (const char *)&none + f->offset, size)) continue;
         oct_str_printf(b, "%s%s: ", between, f->path);

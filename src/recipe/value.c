@@ -7,6 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include <octet/detect.h>
+
 #include "base/str.h"
 #include "recipe/recipe.h"
 
@@ -43,10 +45,48 @@ static oct_status copy_text(const reading *g, const char *text, const char **out
 
 /* --- scalars --- */
 
+/* Metavars that stand for the names of a list of the library. */
+typedef struct name_list {
+    const char *metavar;
+    const char *(*name)(int32_t i); /* NULL beyond the end */
+    const char *first;              /* a word in front of them */
+} name_list;
+
+/* One of the names, or it fails in the manner of choices: later nobody knows the line any more. */
+static oct_status check_name(const reading *g, const oct_tree *t, const name_list *list)
+{
+    const char *name;
+    oct_hint hint;
+    oct_status st;
+    oct_str all;
+
+    if (list->first && !strcmp(list->first, t->text)) return OCT_OK;
+    for (int32_t i = 0; (name = list->name(i)); i++)
+        if (!strcmp(name, t->text)) return OCT_OK;
+    oct_hint_init(&hint, t->text);
+    oct_str_init(&all, g->r->ctx);
+    oct_str_puts(&all, list->first ? list->first : "");
+    for (int32_t i = 0; (name = list->name(i)); i++) {
+        oct_hint_try(&hint, name, strlen(name));
+        oct_str_printf(&all, "%s%s", all.len ? "|" : "", name);
+    }
+    st = all.failed ? OCT_ERR_MEMORY
+                    : oct_recipe_fail(g->r, g->s, t, "'%s' is %s, not '%.80s'%s", g->f->path, all.s,
+                                      t->text, oct_hint_text(&hint));
+    oct_str_fini(&all);
+    return st;
+}
+
 static oct_status read_text(const reading *g, const oct_tree *t, const char **out)
 {
+    static const name_list lists[] = {{"TARGET", oct_target_name, NULL},
+                                      {"FAMILY", oct_family_name, "auto"},
+                                      {"RANGES", oct_observer_name, NULL}};
+
     OCT_TRY(scalar(g, t, "a text"));
     if (!*t->text) return oct_recipe_fail(g->r, g->s, t, "'%s' is empty", g->f->path);
+    for (size_t i = 0; g->f->metavar && i < OCT_COUNT(lists); i++)
+        if (!strcmp(lists[i].metavar, g->f->metavar)) OCT_TRY(check_name(g, t, &lists[i]));
     return copy_text(g, t->text, out);
 }
 

@@ -200,6 +200,12 @@ static void says_where_and_what(void **out)
         {"preprocess: {fit: letterbx}\n", "r.yaml:1:13: preprocess: fit cannot be \"letterbx\""},
         {"preprocess: {fitt: letterbox}\n", "did you mean \"fit\"?"},
         {"ranges: {percentile: 101}\n", "from 50 to 100"},
+        {"target: orrt\n", ":1:9: 'target' is octet|ort|"},
+        {"target: orrt\n", "not 'orrt'; did you mean 'ort'?"},
+        {"family: yolov9\n", ":1:9: 'family' is auto|"},
+        {"ranges: {activations: k1}\n", ":1:23: 'ranges.activations' is estimator|"},
+        {"overrides: [{name: a, activation_ranges: k1}]\n", "'activation_ranges' is estimator|"},
+        {"overrides: [{name: a, weight_ranges: maxx}]\n", "did you mean 'max'?"},
         {"- model\n", "r.yaml:1:1: a recipe consists of keys with values"},
         {"just text\n", "a recipe consists of keys with values"},
     };
@@ -348,7 +354,10 @@ static void every_field_reads_back(void **out)
             strcpy(word, "{name: a}");
             break;
         default:
-            strcpy(word, "some text");
+            strcpy(word, i == OCT_RECIPE_TARGET                                     ? "ort"
+                         : i == OCT_RECIPE_FAMILY                                   ? "ssd"
+                         : i == OCT_RECIPE_RANGES || i == OCT_RECIPE_CHANNEL_RANGES ? "kl"
+                                                                                    : "some text");
         }
         assert_ok(s->ctx, oct_recipe_set(s->r, f->path, word));
         if (i != OCT_RECIPE_FAST_BIAS) assert_int_not_equal(s->r->origin[i], OCT_ORIGIN_NONE);

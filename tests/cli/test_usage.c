@@ -66,6 +66,10 @@ static void doctor_names_kernels_and_libraries(void **state)
     assert_int_equal(octet(p, "doctor"), 0);
     must_contain(p->last.out, "integer kernels");
     must_contain(p->last.out, "oneDNN ");
+    must_contain(p->last.out, "libtiff ");
+    must_contain(p->last.out, "libwebp ");
+    must_contain(p->last.out, "libavformat ");
+    must_contain(p->last.out, "libavcodec ");
     assert_int_equal(octet(p, "doctor --json"), 0);
     j = printed_json(p);
     assert_true(json_integer_value(json_object_get(j, "threads")) >= 1);

@@ -158,21 +158,28 @@ static int part_width(const char *text, size_t n)
 
 void cli_wrap_hanging(FILE *out, const char *text, int at, int indent, int width)
 {
-    bool is_first = true; /* word of its line */
+    bool is_first = true, is_cut = false; /* the word of its line; from the one before it */
     int blanks = 0, col = at;
 
     while (*text) {
-        const size_t len = strcspn(text, " \n");
-        const int w = part_width(text, len);
+        size_t len = strcspn(text, " \n");
+        const int gap = is_cut ? 0 : 1;
+        int w = part_width(text, len);
 
-        if (len && !is_first && col + 1 + w > width) {
+        if (is_cut || indent + w > width) { /* too long for a line: such lists end behind a comma */
+            const char *comma = memchr(text, ',', len);
+
+            is_cut = comma && comma + 1 < text + len;
+            if (is_cut) w = part_width(text, len = (size_t)(comma + 1 - text));
+        }
+        if (len && !is_first && col + gap + w > width) {
             (void)fputc('\n', out);
             is_first = true;
             blanks = col = indent;
         }
         if (len) {
-            (void)fprintf(out, "%*s%.*s", is_first ? blanks : 1, "", (int)len, text);
-            col += (is_first ? 0 : 1) + w;
+            (void)fprintf(out, "%*s%.*s", is_first ? blanks : gap, "", (int)len, text);
+            col += (is_first ? 0 : gap) + w;
             is_first = false;
         }
         text += len;
@@ -181,7 +188,7 @@ void cli_wrap_hanging(FILE *out, const char *text, int at, int indent, int width
             is_first = true;
             blanks = col = indent;
         }
-        if (*text) text++;
+        if (*text && !is_cut) text++;
     }
     if (!is_first) (void)fputc('\n', out);
 }

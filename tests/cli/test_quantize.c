@@ -710,6 +710,22 @@ static void interrupt_leaves_all_or_nothing(void **state)
     }
 }
 
+/* What has no blanks ends a line behind a comma, not where the terminal does. */
+static void long_words_wrap_behind_commas(void **state)
+{
+    place *p = *state;
+    char *line;
+
+    (void)octet_on_terminal(p, QUANTIZE, 40);
+    must_contain(p->last.out, "preprocess");
+    line = strtok(strstr(p->last.out, "octet: preprocess"), "\r\n");
+    for (int i = 0; i < 3; i++, line = strtok(NULL, "\r\n")) {
+        assert_non_null(line);
+        if (strlen(line) > 40 || (i < 2 && line[strlen(line) - 1] != ',' && strchr(line, ',')))
+            fail_msg("line %d of the preprocessing: %s", i, line);
+    }
+}
+
 static void a_report_is_written_with_the_network(void **state)
 {
     place *p = *state;
@@ -745,6 +761,7 @@ int main(int argc, char **argv)
         TEST(quantizes_and_tells),
         TEST(prints_json),
         TEST(a_report_is_written_with_the_network),
+        TEST(long_words_wrap_behind_commas),
         TEST(same_inputs_same_bytes),
         TEST(the_file_says_who_made_it),
         TEST(settings_of_a_file_are_a_recipe),

@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "base/sniff.h"
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/tensors.h"
@@ -87,11 +88,45 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* Bytes that no text has. */
+static bool is_binary(const uint8_t *p, size_t size)
+{
+    for (size_t i = 0; i < size && i < 4096; i++)
+        if (p[i] < '\t') return true;
+    return false;
+}
+
+/* Pictures, networks and archives are no labels; what they are is known from their first bytes. */
+static oct_status check_labels(oct_ctx *ctx, const char *path)
+{
+    const oct_kind *kind;
+    oct_file *f = NULL;
+    const char *what = NULL;
+
+    OCT_TRY(oct_file_map(ctx, path, &f));
+    kind = oct_sniff(oct_file_data(f), oct_file_size(f));
+    if (kind && !strcmp(kind->name, "a text file"))
+        what = NULL; /* a wrong line of it is told by its number */
+    else if (is_binary(oct_file_data(f), oct_file_size(f)))
+        what = kind                               ? kind->name
+               : oct_has_extension(path, ".onnx") ? "an ONNX network"
+                                                  : "binary data";
+    else if (kind && kind->advice && oct_file_size(f))
+        what = kind->name;
+    oct_file_unref(f);
+    if (!what) return OCT_OK;
+    return oct_fail(ctx, OCT_ERR_ARG,
+                    "%s: %s, no labels; these are COCO .json, a folder of VOC .xml or YOLO .txt, a "
+                    "data.yaml, or a list 'picture class'",
+                    path, what);
+}
+
 static oct_status read_annotation_file(oct_dataset *d, const char *images, const char *path)
 {
     char first = '\0';
     bool yolo = false;
 
+    OCT_TRY(check_labels(d->ctx, path));
     if (is_yaml(path)) return oct_read_data_yaml(d, images, path);
     OCT_TRY(first_char(d->ctx, path, &first));
     if (!first) return oct_fail(d->ctx, OCT_ERR_FORMAT, "%s: the file is empty", path);

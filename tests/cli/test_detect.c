@@ -356,16 +356,36 @@ static void pictures_of_the_user_stay(void **state)
     assert_int_equal(octet(p, "detect dog.onnx img/a.png --out found --quiet"), 0);
 }
 
+static void eval_says_what_no_labels_are(void **state)
+{
+    place *p = *state;
+
+    must_refuse(p, "eval dog.onnx --images img --annotations img/a.png", 2,
+                "img/a.png: a PNG picture, no labels; these are COCO .json");
+    must_refuse(p, "eval dog.onnx --images img --annotations dog.onnx", 2,
+                "dog.onnx: an ONNX network, no labels");
+    write_file(p, "l.zip", "PK\x03\x04\x14\0\0\0\0\0", 10);
+    must_refuse(p, "eval dog.onnx --images img --annotations l.zip", 2,
+                "l.zip: a zip archive, no labels");
+}
+
 int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, files_setup, place_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(detect_lists_and_draws),      TEST(detect_prints_json),
-        TEST(detect_classifies),           TEST(detect_says_what_is_wrong),
-        TEST(detect_takes_many_ways),      TEST(detect_takes_videos),
-        TEST(eval_prints_the_agreed_keys), TEST(eval_prints_tables),
-        TEST(eval_scores_classifiers),     TEST(eval_says_what_is_wrong),
+        TEST(detect_lists_and_draws),
+        TEST(detect_prints_json),
+        TEST(detect_classifies),
+        TEST(detect_says_what_is_wrong),
+        TEST(detect_takes_many_ways),
+        TEST(detect_takes_videos),
+        TEST(eval_prints_the_agreed_keys),
+        TEST(eval_prints_tables),
+        TEST(eval_scores_classifiers),
+        TEST(eval_says_what_is_wrong),
         TEST(pictures_of_the_user_stay),
+
+        TEST(eval_says_what_no_labels_are),
     };
 
     if (argc != 2) return 2;

@@ -12,8 +12,8 @@ typedef struct cli_report {
     const char *float_path, *int8_path; /* the second NULL: a qmap, no file to measure */
     const cli_list *shapes;             /* of --input-shape; may be NULL */
     const oct_graph *exact, *quantized;
-    const oct_dataset *images;        /* to analyse, and to draw on */
-    const oct_dataset *truth;         /* with labels, to draw on instead; may be NULL */
+    oct_dataset *images;              /* to analyse, and to draw on */
+    oct_dataset *truth;               /* with labels, to draw on instead; may be NULL */
     const oct_class_names *names;     /* of --labels; NULL: none */
     const oct_preprocess *preprocess; /* NULL: the family's */
     const char *family;               /* NULL: auto */

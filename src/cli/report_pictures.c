@@ -215,10 +215,10 @@ static double difference(const looker both[2])
     return sum;
 }
 
-static oct_status look_at(const cli_report *in, looker both[2], const oct_dataset *d, view *v)
+static oct_status look_at(const cli_report *in, looker both[2], oct_dataset *d, view *v)
 {
     oct_image *im = NULL;
-    oct_status st = oct_image_load(in->c->ctx, oct_dataset_path(d, v->index), NULL, &im);
+    oct_status st = oct_dataset_load(d, v->index, &im);
 
     if (st) return st == OCT_ERR_MEMORY ? st : OCT_OK; /* a broken one: others will do */
     for (int i = 0; i < 2 && !st; i++)
@@ -245,13 +245,13 @@ static int by_difference(const void *a, const void *b)
 }
 
 /* The picture itself, small, and the boxes in its pixels; these are the scene's from here on. */
-static oct_status make_scene(const cli_report *in, const char *path, const char *scratch, view *v,
+static oct_status make_scene(const cli_report *in, oct_dataset *d, const char *scratch, view *v,
                              oct_report_scene *s)
 {
-    const char *slash = strrchr(path, '/');
+    const char *path = oct_dataset_path(d, v->index), *slash = strrchr(path, '/');
     oct_image *im = NULL, *small = NULL;
     float scale = 1;
-    oct_status st = oct_image_load(in->c->ctx, path, NULL, &im);
+    oct_status st = oct_dataset_load(d, v->index, &im);
 
     if (!st) st = shrink(in->c->ctx, im, &small, &scale);
     if (!st) st = encode(in->c, small, scratch, &s->data, &s->size);
@@ -277,7 +277,7 @@ static oct_status make_scene(const cli_report *in, const char *path, const char 
     return st;
 }
 
-static oct_status draw_worst(const cli_report *in, const oct_dataset *d, view *views, int64_t n,
+static oct_status draw_worst(const cli_report *in, oct_dataset *d, view *views, int64_t n,
                              cli_report_pictures *p)
 {
     char *dir = scratch_new(in->c);
@@ -287,8 +287,7 @@ static oct_status draw_worst(const cli_report *in, const oct_dataset *d, view *v
         char *scratch = scratch_path(dir, p->n);
 
         if (views[i].n[0] || views[i].n[1]) {
-            st = make_scene(in, oct_dataset_path(d, views[i].index), scratch, &views[i],
-                            &p->list[p->n]);
+            st = make_scene(in, d, scratch, &views[i], &p->list[p->n]);
             p->n++; /* what there is of it is freed */
         }
         free(scratch);
@@ -297,7 +296,7 @@ static oct_status draw_worst(const cli_report *in, const oct_dataset *d, view *v
     return st;
 }
 
-static oct_status make_scenes(const cli_report *in, looker both[2], const oct_dataset *d,
+static oct_status make_scenes(const cli_report *in, looker both[2], oct_dataset *d,
                               cli_report_pictures *p)
 {
     const int64_t n = oct_dataset_size(d), tries = n < MAX_TRIES ? n : MAX_TRIES;
@@ -324,7 +323,7 @@ static oct_status make_scenes(const cli_report *in, looker both[2], const oct_da
 
 oct_status cli_report_draw(const cli_report *in, cli_report_pictures *p)
 {
-    const oct_dataset *d = in->truth ? in->truth : in->images;
+    oct_dataset *d = in->truth ? in->truth : in->images;
     looker *both = cli_alloc(2, sizeof(*both));
     oct_status st = !d || oct_dataset_is_tensors(d) ? OCT_ERR_STATE : OCT_OK;
 

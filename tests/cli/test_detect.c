@@ -9,7 +9,8 @@ enum { SIDE = 128, CELLS = 336 };
 
 /*
  * dog.onnx: YOLOv8 with 80 classes that finds one dog in the middle of every picture, with half the
- * picture's brightness as its score. red.onnx: a classifier, whose class is the brightest channel.
+ * picture's brightness as its score; its only layer changes nothing. red.onnx: a classifier, whose
+ * class is the brightest channel.
  */
 static void make_models(place *p)
 {
@@ -20,10 +21,16 @@ static void make_models(place *p)
     oct_value *x, *y;
     oct_node *n;
     const oct_type type = oct_type_make(OCT_DTYPE_F32, 3, (int64_t[]){1, 84, CELLS});
+    const oct_type same = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){3, 3, 1, 1});
 
     assert_int_equal(setup(&state), 0);
     f = state;
     x = picture_input(f, 1, SIDE, SIDE);
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &same, &w));
+    for (int k = 0; k < 3; k++)
+        ((float *)w->data)[k * 4] = 1;
+    x = oct_emit(&f->b, &oct_op_conv, x, oct_value_const(f->g, "same", w), NULL);
+    assert_non_null(x);
     assert_non_null(n = oct_emit_node(&f->b, &oct_op_reduce_mean, &x, 1, 1));
     assert_ok(f->ctx, oct_node_set_int(n, "keepdims", 0));
     assert_ok(f->ctx, oct_node_infer(n));
@@ -244,6 +251,25 @@ static void detect_takes_videos(void **state)
     json_decref(j);
 }
 
+/* Frames are in no file of their own. */
+static void a_report_shows_frames_of_videos(void **state)
+{
+    place *p = *state;
+    oct_ctx *ctx = oct_ctx_new(NULL);
+    char scratch[300];
+    avi a;
+
+    (void)snprintf(scratch, sizeof(scratch), "%s/scratch.jpg", p->dir);
+    a = make_avi(ctx, 12, 40, 30, scratch);
+    write_file(p, "clip.avi", (const char *)a.data, a.size);
+    free(a.data);
+    oct_ctx_free(ctx);
+    if (octet(p, "quantize dog.onnx -o q.onnx --images clip.avi --report r"))
+        fail_msg("%s", p->last.err);
+    (void)snprintf(scratch, sizeof(scratch), "grep -q 'data:image/jpeg' %s/r/index.html", p->dir);
+    assert_int_equal(system(scratch), 0);
+}
+
 /* --- eval --- */
 
 #define EVAL "eval dog.onnx --images img --annotations truth.json"
@@ -384,7 +410,7 @@ int main(int argc, char **argv)
         TEST(eval_scores_classifiers),
         TEST(eval_says_what_is_wrong),
         TEST(pictures_of_the_user_stay),
-
+        TEST(a_report_shows_frames_of_videos),
         TEST(eval_says_what_no_labels_are),
     };
 

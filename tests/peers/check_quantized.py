@@ -50,12 +50,6 @@ def nudged(inputs):
                for name, a in inputs.items()}
 
 
-def has_dot_product():
-    """Without one OpenVINO sums products of bytes in 16 bits, which saturate."""
-    flags = Path("/proc/cpuinfo").read_text().split("flags", 2)[1].split("\n", 1)[0]
-    return "vnni" in flags
-
-
 def convolutions(path, folder):
     """(in integers, in float), after ONNX Runtime's optimiser."""
     options = ort.SessionOptions()
@@ -127,7 +121,7 @@ def check(octet, network, target, path, folder):
     for who, got in results.items():
         error = min(steps_apart(names, got, o) for o in (want, optimised))
         text.append(f"{who} {error:.3f}")
-        if not error <= bound and (who == "octet" or (target in JUDGED and has_dot_product())):
+        if not error <= bound and (who == "octet" or (target in JUDGED and peers.has_dot_product())):
             faults.append(who)
     text.append(f"(at most {bound:.3f} steps)")
     return not faults, " ".join(text + [f"FAULT: {f}" for f in faults])

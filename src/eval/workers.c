@@ -258,7 +258,7 @@ static oct_status worker_init(worker *w)
 
     if (w->is_first)
         w->ctx = j->ctx;
-    else if (!(w->ctx = oct_ctx_new(NULL)))
+    else if (!(w->ctx = oct_ctx_new_like(j->ctx)))
         return oct_fail(j->ctx, OCT_ERR_MEMORY, "no memory for another thread");
     OCT_TRY(oct_run_new(w->ctx, j->plan, &w->run));
     OCT_TRY(oct_run_input(w->run, j->input, &w->input, NULL));

@@ -254,6 +254,7 @@ static bool decides_numbers(int field)
     case OCT_RECIPE_IMAGES:
     case OCT_RECIPE_DATA:
     case OCT_RECIPE_ANNOTATIONS:
+    case OCT_RECIPE_LABELS:
     case OCT_RECIPE_EVAL:
     case OCT_RECIPE_EVAL_IMAGES:
     case OCT_RECIPE_EVAL_LIMIT:

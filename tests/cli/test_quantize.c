@@ -241,13 +241,16 @@ static void settings_of_a_file_are_a_recipe(void **state)
     const char *text;
     json_t *j;
 
+    write_file(p, "names.txt", "round\nsquare\n", 13);
     assert_int_equal(octet(p, QUANTIZE "--ignore-pattern '/head/.*' --override \"{name: "
-                                       "/body/a/Conv, weight_bits: 4}\" --equalize --quiet"),
+                                       "/body/a/Conv, weight_bits: 4}\" --equalize --quiet "
+                                       "--labels names.txt"),
                      0);
     assert_int_equal(octet(p, "inspect out.onnx --json"), 0);
     j = printed_json(p);
     text = json_string_value(json_object_get(json_object_get(j, "quantization"), "settings"));
     assert_non_null(text);
+    assert_null(strstr(text, "names.txt")); /* no files */
     write_file(p, "line.yaml", text, strlen(text));
     json_decref(j);
     assert_int_equal(octet(p, "quantize net.onnx -o again.onnx --images img --recipe line.yaml "

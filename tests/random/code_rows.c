@@ -176,10 +176,12 @@ static bool add_pool(net *t)
     oct_node *n;
 
     if (!x) return false;
-    if (net_chance(t, 4)) return finish(t, net_node(t, &oct_op_global_average_pool, &x, 1, 1));
+    /* means of an even number of codes lie half-way between two, where either is right */
+    if (net_chance(t, 4) && oct_type_span(&x->type, 2, 4) % 2)
+        return finish(t, net_node(t, &oct_op_global_average_pool, &x, 1, 1));
     n = net_node(t, net_chance(t, 2) ? &oct_op_max_pool : &oct_op_average_pool, &x, 1, 1);
     net_ints(n, "kernel_shape", kernel, 2);
-    /* means of an even number of codes lie half-way between two: no pads */
+    /* for the same reason, no pads for averages */
     if (net_chance(t, 2) && oct_node_is(n, &oct_op_max_pool)) net_ints(n, "pads", pads, 4);
     return finish(t, n);
 }

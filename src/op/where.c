@@ -27,7 +27,7 @@ static oct_status shape(const oct_infer *q)
 
 typedef struct job {
     oct_bcast b;
-    const bool *cond;
+    const uint8_t *cond;
     const char *x, *y;
     char *z;
     size_t size;
@@ -48,7 +48,7 @@ static void row(void *arg, int64_t at, const int64_t off[], int64_t n)
     const int inner = j->b.rank - 1;
     const int64_t sc = j->b.stride[0][inner], sx = j->b.stride[1][inner];
     const int64_t sy = j->b.stride[2][inner], size = (int64_t)j->size;
-    const bool *cond = j->cond + off[0];
+    const uint8_t *cond = j->cond + off[0]; /* a file may hold any byte */
 
     if (size == 1) {
         CHOOSE(uint8_t);

@@ -41,7 +41,7 @@ static size_t blanks(const uint8_t *data, size_t size)
 static bool is_text(const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < size && i < ENDS; i++)
-        if (data[i] < 0x20 && (!data[i] || !strchr("\t\r\n\f", data[i]))) return false;
+        if (data[i] < 0x20 && !strchr("\t\r\n\f", data[i])) return false;
     return size > 0 && data[0] != 0;
 }
 

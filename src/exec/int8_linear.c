@@ -84,7 +84,9 @@ static oct_int8_codes list_at(const oct_int8_codes *c, int64_t i, bool single)
 {
     const int64_t k = c->n > 1 ? i : 0;
 
-    return (oct_int8_codes){single ? 1 : c->n, c->scale + k, c->zero + k};
+    /* floats have neither scale nor zero point */
+    return (oct_int8_codes){single ? 1 : c->n, c->scale ? c->scale + k : NULL,
+                            c->zero ? c->zero + k : NULL};
 }
 
 /* Rows [row, row + r->rows) with the parameters of list i. */

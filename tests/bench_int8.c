@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/rng.h"
-#include "exec/simd/int8.h"
+#include "exec/simd/int8/simd_int8.h"
 
 typedef struct bench_case {
     const char *name;

@@ -15,7 +15,7 @@
 
 #include "graph/channels.h"
 #include "op/op.h"
-#include "quant/place.h"
+#include "quant/place/place.h"
 
 enum { MAX_LINE = 4096, MAX_NODES = 20000 };
 

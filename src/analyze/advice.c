@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/stages.h"
+#include "analyze/analyze_parts.h"
 #include "base/str.h"
 #include "graph/channels.h"
 #include "op/op.h"
 #include "quant/diagnose.h"
-#include "quant/lower.h"
+#include "quant/lower/lower.h"
 
 #define ENOUGH       1e-3 /* noise at the outputs that is worth a change: 30 dB */
 #define LARGE_SHARE  0.08 /* of the error: a layer to name */

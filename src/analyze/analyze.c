@@ -4,7 +4,7 @@
 
 #include <octet/detect.h>
 
-#include "analyze/stages.h"
+#include "analyze/analyze_parts.h"
 
 #define DEFAULT_IMAGES 16
 

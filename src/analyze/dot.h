@@ -3,7 +3,7 @@
 #ifndef OCT_ANALYZE_DOT_H
 #define OCT_ANALYZE_DOT_H
 
-#include "analyze/parts.h"
+#include "analyze/domains.h"
 #include "base/str.h"
 #include "graph/graph.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphwise: how far every layer's output is from the float one with everything quantized. */
-#include "analyze/stages.h"
+#include "analyze/analyze_parts.h"
 
-#include "quant/noise.h"
+#include "stat/noise.h"
 
 typedef struct listing {
     oct_noise *values;

@@ -9,11 +9,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "analyze/stages.h"
+#include "analyze/analyze_parts.h"
 
 #include "base/machine.h"
-#include "exec/partial.h"
-#include "quant/distance.h"
+#include "exec/rerun.h"
+#include "stat/distance.h"
 
 typedef struct stretch {
     int64_t at, len;

@@ -3,8 +3,8 @@
  * Statistics: what the float network has at each place where the quantized one has codes. One pass,
  * each worker with its own sums, which are merged at the end.
  */
-#include "analyze/stages.h"
-#include "analyze/tally.h"
+#include "analyze/analyze_parts.h"
+#include "analyze/value_stats.h"
 #include "exec/plan.h"
 #include "exec/run.h"
 
@@ -42,11 +42,11 @@ static void see(survey *s, int32_t worker, int32_t at, const oct_seen *seen)
         const int64_t pixels =
             oct_type_len(seen->type) / OCT_MAX(batch * k->n_channels, (int64_t)1);
         const bool last = seen->layout == OCT_LAYOUT_CLAST;
-        oct_sight sight = {.data = seen->data,
-                           .pixels = pixels,
-                           .channels = k->n_channels,
-                           .pitch = last ? seen->pitch : k->n_channels,
-                           .planar = !last && pixels > 1};
+        oct_value_view sight = {.data = seen->data,
+                                .pixels = pixels,
+                                .channels = k->n_channels,
+                                .pitch = last ? seen->pitch : k->n_channels,
+                                .planar = !last && pixels > 1};
 
         for (int64_t i = 0; i < batch; i++) {
             oct_tally_see(&s->tallies[worker][at], &sight, s->scratch[worker]);

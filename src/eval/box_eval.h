@@ -13,7 +13,7 @@
 #include <octet/eval.h>
 
 #include "base/mem.h"
-#include "eval/rank.h"
+#include "eval/stable_sort.h"
 
 enum {
     OCT_BOX_AREAS = 4,       /* all, small, medium, large */

@@ -5,8 +5,8 @@
 #include "base/parallel.h"
 #include "base/regex.h"
 #include "exec/kernel.h"
-#include "exec/onednn.h"
-#include "pass/codes.h"
+#include "exec/onednn/onednn.h"
+#include "op/qparams.h"
 #include "pass/pass.h"
 
 void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size)

@@ -14,7 +14,7 @@
 
 #include "exec/act.h"
 #include "graph/op.h"
-#include "pass/codes.h"
+#include "op/qparams.h"
 
 /* How a tensor lies in memory. Channels-last: [N, spatial.., C], for ranks 3 to 5. */
 typedef enum oct_layout {
@@ -48,7 +48,7 @@ typedef struct oct_fuse {
     float residual_scale;
     int32_t shuffle; /* groups of a channel shuffle (Reshape, Transpose, Reshape); 0: none */
     bool fake;       /* QuantizeLinear and DequantizeLinear as one, in f32 */
-    int32_t bins;    /* of a distribution whose mean is taken (expectation.c); 0: none */
+    int32_t bins;    /* of a distribution whose mean is taken (f32_dfl.c); 0: none */
     bool by_pixel;   /* the means of a pixel lie side by side */
     bool planes;     /* a convolution makes planes; a Reshape of them may be the last node */
 } oct_fuse;
@@ -60,7 +60,8 @@ typedef struct oct_integer {
     const oct_tensor *factor; /* on the weights, [O or 1, C/group, 1..]; NULL: none */
     const oct_node **chain;   /* a function of one operand: its nodes, first to last */
     int n_chain;
-    bool is_dynamic; /* scale and zero point of the operand are operands too (dynamic.h) */
+    bool is_dynamic; /* scale and zero point of the operand are operands too (fuse_dynamic_quant.h)
+                      */
 } oct_integer;
 
 typedef struct oct_step {
@@ -110,7 +111,7 @@ struct oct_plan {
 oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out);
 
-/* The same, and all values are there after a run: parts of it can be run again (partial.h). */
+/* The same, and all values are there after a run: parts of it can be run again (rerun.h). */
 oct_status oct_plan_new_apart(const oct_graph *g, const oct_plan_options *options,
                               const uint8_t *wanted, oct_plan **out);
 
@@ -150,8 +151,8 @@ oct_status oct_plan_schedule(oct_plan *p); /* schedule.c: the order of steps */
 oct_status oct_plan_alias(oct_plan *p);    /* alias.c: views instead of copies */
 oct_status oct_plan_place(oct_plan *p);    /* place.c: lifetimes and offsets */
 
-/* check.c: every step has a kernel, and what it reads is made before it. Before aliasing this is
- * said of every value, behind it of the memory that values share. */
+/* check_plan.c: every step has a kernel, and what it reads is made before it. Before aliasing this
+ * is said of every value, behind it of the memory that values share. */
 oct_status oct_plan_check(const oct_plan *p);
 
 /* Bytes of the block that are in use during a step: the most of these is what a block needs. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drop-requantize: QuantizeLinear behind a DequantizeLinear with the same parameters goes. */
-#include "pass/codes.h"
+#include "op/qparams.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 

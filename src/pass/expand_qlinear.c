@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "pass/linear.h"
 #include "pass/pass.h"
+#include "pass/qdq.h"
 #include "pass/rewrite.h"
 
 #define MAX_DATA 2

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "pass/formula.h"
 #include "pass/pass.h"
-#include "pass/product.h"
 #include "pass/rewrite.h"
 
 #define SQRT_HALF   0.70710678118654752

@@ -2,8 +2,8 @@
 /* find-hard-sigmoid: Clip(x + 3, 0, 6) / 6 becomes HardSigmoid, unless it is part of a HardSwish.
  */
 #include "op/op.h"
+#include "pass/formula.h"
 #include "pass/pass.h"
-#include "pass/product.h"
 #include "pass/rewrite.h"
 
 static oct_value *match(const oct_node *n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* find-hard-swish: x * Clip(x + 3, 0, 6) / 6 and x * HardSigmoid(x) become HardSwish. */
 #include "op/op.h"
+#include "pass/formula.h"
 #include "pass/pass.h"
-#include "pass/product.h"
 #include "pass/rewrite.h"
 
 static bool is_gate(const oct_value *v, const oct_value *x, double scale)

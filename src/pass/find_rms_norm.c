@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* find-rms-norm: division by the root mean square, and a scale, become RMSNormalization. */
 #include "op/op.h"
-#include "pass/norm.h"
+#include "pass/find_norm.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 

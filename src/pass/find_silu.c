@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* find-silu: x * Sigmoid(alpha * x) becomes Swish. */
 #include "op/op.h"
+#include "pass/formula.h"
 #include "pass/pass.h"
-#include "pass/product.h"
 #include "pass/rewrite.h"
 
 /* The x and alpha of the formula that n ends; NULL: it is none. */

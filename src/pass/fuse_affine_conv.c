@@ -2,8 +2,8 @@
 /* fuse-affine-conv: scales and shifts in front of a layer go into its weights. */
 #include "op/op.h"
 #include "pass/affine.h"
+#include "pass/formula.h"
 #include "pass/pass.h"
-#include "pass/product.h"
 #include "pass/rewrite.h"
 
 /* Does n end a formula like x * Clip(x + 3, 0, 6) / 6? Its number belongs there: without it nobody

@@ -2,8 +2,8 @@
 /* hoist-quantize: a QuantizeLinear goes in front of the node that only moves what it reads. */
 #include "graph/channels.h"
 #include "op/op.h"
-#include "pass/linear.h"
 #include "pass/pass.h"
+#include "pass/qdq.h"
 #include "pass/rewrite.h"
 
 /* Largest and quantized is quantized and largest: rounding never changes an order. */

@@ -8,8 +8,8 @@
  */
 #include "graph/channels.h"
 #include "op/op.h"
-#include "pass/linear.h"
 #include "pass/pass.h"
+#include "pass/qdq.h"
 #include "pass/rewrite.h"
 
 #define MAX_CHAIN 4

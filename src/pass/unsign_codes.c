@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unsign-codes: activations of signed bytes become unsigned ones, codes and zero points 128 up. */
 #include "op/op.h"
-#include "pass/linear.h"
 #include "pass/pass.h"
+#include "pass/qdq.h"
 #include "pass/rewrite.h"
 
 static bool only_dequantized(const oct_value *v)

@@ -8,7 +8,7 @@
 
 #include "graph/channels.h"
 #include "op/op.h"
-#include "quant/lower.h"
+#include "quant/lower/lower.h"
 
 #define FEW_STEPS  4.0f /* an operand that has no more codes than this is lost */
 #define MANY_STEPS 32.0f

@@ -102,6 +102,5 @@ int32_t oct_qmap_at(const oct_qmap *m, const oct_node *node, int32_t operand);
 /* --- files: names instead of pointers; floats survive bit for bit --- */
 oct_status oct_qmap_save(const oct_qmap *m, const char *path);
 oct_status oct_qmap_load(const oct_graph *g, const char *path, oct_qmap **out);
-bool oct_qmap_equal(const oct_qmap *a, const oct_qmap *b, char *why, size_t why_size);
 
 #endif

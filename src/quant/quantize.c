@@ -9,15 +9,15 @@
 
 #include "base/machine.h"
 #include "pass/pass.h"
-#include "quant/calibrate.h"
-#include "quant/correct.h"
-#include "quant/decide.h"
-#include "quant/lower.h"
-#include "quant/noise.h"
-#include "quant/origin.h"
-#include "quant/place.h"
-#include "quant/ppq.h"
-#include "quant/solve.h"
+#include "quant/correct/correct.h"
+#include "quant/fallback/fallback.h"
+#include "quant/io/ppq.h"
+#include "quant/lower/lower.h"
+#include "quant/observe/calibrate.h"
+#include "quant/place/place.h"
+#include "quant/provenance.h"
+#include "quant/solve/solve.h"
+#include "stat/noise.h"
 
 /* Operators may be of this opset (LayerNormalization, HardSwish); every runtime reads it by now. */
 #define WORKING_OPSET 17

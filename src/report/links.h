@@ -5,7 +5,7 @@
 
 #include <octet/report.h>
 
-#include "analyze/parts.h"
+#include "analyze/domains.h"
 #include "base/map.h"
 #include "base/str.h"
 

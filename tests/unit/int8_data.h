@@ -6,7 +6,7 @@
 #include "tests/test.h"
 
 #include "base/rng.h"
-#include "exec/simd/int8.h"
+#include "exec/simd/int8/simd_int8.h"
 
 /* The set that others are compared with. */
 static inline const oct_int8 *plain_set(void)

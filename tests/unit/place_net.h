@@ -3,7 +3,7 @@
 #ifndef OCT_TESTS_PLACE_NET_H
 #define OCT_TESTS_PLACE_NET_H
 
-#include "quant/place.h"
+#include "quant/place/place.h"
 #include "tests/unit/exec_net.h"
 
 typedef struct placed {

@@ -4,7 +4,7 @@
 
 #include "tests/unit/data_files.h"
 
-#include "pass/codes.h"
+#include "op/qparams.h"
 
 enum { SIDE = 12, CHANNELS = 8, N_IMAGES = 3 };
 

@@ -2,7 +2,7 @@
 /* Measures of error, against figures worked out by hand. */
 #include "tests/test.h"
 
-#include "quant/distance.h"
+#include "stat/distance.h"
 
 typedef struct meter {
     oct_distance d;

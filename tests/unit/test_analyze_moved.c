@@ -7,7 +7,7 @@
 #include "tests/unit/quant_job.h"
 
 #include "base/base64.h"
-#include "quant/moved.h"
+#include "quant/correct/channel_factors.h"
 
 enum { SIDE = 12, CHANNELS = 8 };
 

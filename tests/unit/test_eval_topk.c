@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/rng.h"
-#include "eval/rank.h"
+#include "eval/stable_sort.h"
 #include "eval/topk.h"
 
 static void first_and_first_five(void **state)

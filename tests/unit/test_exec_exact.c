@@ -3,7 +3,7 @@
 #include "tests/unit/exec_net.h"
 
 #include "exec/act.h"
-#include "exec/simd/int8.h"
+#include "exec/simd/int8/simd_int8.h"
 #include "op/softmax_codes.h"
 #include "tests/unit/quant_net.h"
 

@@ -3,7 +3,7 @@
  */
 #include "tests/test.h"
 
-#include "exec/simd/int8.h"
+#include "exec/simd/int8/simd_int8.h"
 #include "exec/simd/isa.h"
 #include "exec/simd/simd.h"
 

@@ -6,7 +6,7 @@
  */
 #include "tests/unit/data_files.h"
 
-#include "pass/codes.h"
+#include "op/qparams.h"
 #include "pass/pass.h"
 
 enum { PICTURES = 12, MAX_CODES = 1024 };

@@ -2,9 +2,9 @@
 /* Corrections: the float network computes the same, and what they are to make better is better. */
 #include "tests/unit/quant_job.h"
 
-#include "quant/correct.h"
-#include "quant/lower.h"
-#include "quant/solve.h"
+#include "quant/correct/correct.h"
+#include "quant/lower/lower.h"
+#include "quant/solve/solve.h"
 
 /* --- what the tests share --- */
 

@@ -3,7 +3,7 @@
 #include "tests/test.h"
 
 #include "base/rng.h"
-#include "quant/cut.h"
+#include "quant/fallback/min_cut.h"
 
 enum { N = 9 };
 

@@ -2,8 +2,8 @@
 /* Which convolutions stay float where a runtime wants one scale right behind each of them. */
 #include "tests/unit/place_net.h"
 
-#include "quant/decide.h"
-#include "quant/solve.h"
+#include "quant/fallback/fallback.h"
+#include "quant/solve/solve.h"
 
 /* x -> a -> SiLU -> b (depthwise) -> SiLU -> c -> Exp */
 typedef struct net {
@@ -254,7 +254,8 @@ static void ranges_are_chosen_for_what_follows(void **state)
         o.kind = "mse";
         if (k) assert_ok(f->ctx, oct_decide_observer(n.p.m, n.p.m->of_value[n.a->id], &o));
         assert_ok(f->ctx, oct_observer_new(f->ctx, &o, 1, &seen));
-        oct_observer_see(seen, &(oct_sight){.data = data, .pixels = N, .channels = 1, .pitch = 1});
+        oct_observer_see(seen,
+                         &(oct_value_view){.data = data, .pixels = N, .channels = 1, .pitch = 1});
         assert_ok(f->ctx, oct_observer_solve(seen, &spec, &low[k], &high[k]));
         oct_observer_free(seen);
     }
@@ -284,8 +285,8 @@ static void ranges_end_where_results_do(void **state)
         for (int k = 0; k < N; k++)
             data[k] = (w->value == n.a ? 60.0f : 10.0f) * (float)(k + 1) / N;
         if (w->range)
-            oct_observer_see(w->range,
-                             &(oct_sight){.data = data, .pixels = N, .channels = 1, .pitch = 1});
+            oct_observer_see(
+                w->range, &(oct_value_view){.data = data, .pixels = N, .channels = 1, .pitch = 1});
     }
     assert_ok(f->ctx, oct_solve_activations(n.p.m, n.c));
     p = at(&n.p, n.a);
@@ -403,7 +404,7 @@ static void signs_follow_what_was_seen(void **state)
         if (c->watch[i].range)
             oct_observer_see(
                 c->watch[i].range,
-                &(oct_sight){.data = data, .pixels = N / 8, .channels = 8, .pitch = 8});
+                &(oct_value_view){.data = data, .pixels = N / 8, .channels = 8, .pitch = 8});
     }
     assert_ok(f->ctx, oct_solve_activations(net_.m, c));
     p = at(&net_, x);

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "quant/lower.h"
+#include "quant/lower/lower.h"
 
 static void set_weight(placed *p, int32_t point)
 {

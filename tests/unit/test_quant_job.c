@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "feed/feed.h"
 #include "pass/pass.h"
-#include "quant/feed.h"
 
 /* Quantizes the fixture's graph; the noise of its first output must be below `most`. */
 static void quantizes(files *t, const oct_dataset *d, const char *target, double most)

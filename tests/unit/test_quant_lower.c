@@ -10,9 +10,9 @@
 
 #include <jansson.h>
 
-#include "pass/codes.h"
-#include "quant/lower.h"
-#include "quant/ppq.h"
+#include "op/qparams.h"
+#include "quant/io/ppq.h"
+#include "quant/lower/lower.h"
 
 static const oct_qspec u8 = {.bits = 8, .axis = OCT_QSPEC_PER_TENSOR};
 static const oct_qspec s8 = {

@@ -5,7 +5,7 @@
 #include <float.h>
 
 #include "base/rng.h"
-#include "quant/histogram.h"
+#include "quant/observe/density.h"
 
 enum { PIXELS = 600, CHANNELS = 19, PITCH = 24, SAMPLES = 7, N = PIXELS * PITCH };
 
@@ -43,7 +43,7 @@ static oct_observer *observer(oct_ctx *ctx, const char *kind, bool per_channel)
     return o;
 }
 
-static oct_observer *that_saw(oct_ctx *ctx, const oct_observer_options *p, const oct_sight *s)
+static oct_observer *that_saw(oct_ctx *ctx, const oct_observer_options *p, const oct_value_view *s)
 {
     oct_observer *o = NULL;
 
@@ -55,8 +55,8 @@ static oct_observer *that_saw(oct_ctx *ctx, const oct_observer_options *p, const
 static void see(oct_observer *o, int sample, bool planar)
 {
     static float x[N];
-    const oct_sight rows = {x, PIXELS, CHANNELS, PITCH, false};
-    const oct_sight planes = {x, PIXELS, CHANNELS, 0, true};
+    const oct_value_view rows = {x, PIXELS, CHANNELS, PITCH, false};
+    const oct_value_view planes = {x, PIXELS, CHANNELS, 0, true};
 
     fill(x, N, (uint64_t)sample);
     oct_observer_see(o, planar ? &planes : &rows);
@@ -101,7 +101,7 @@ static void minmax_is_exact(void **state)
 {
     fixture *f = *state;
     static float x[N];
-    const oct_sight rows = {x, PIXELS, CHANNELS, PITCH, false};
+    const oct_value_view rows = {x, PIXELS, CHANNELS, PITCH, false};
     oct_observer *all = observer(f->ctx, "minmax", false), *each = observer(f->ctx, "minmax", true);
     float low[CHANNELS], high[CHANNELS], lo, hi;
 
@@ -138,8 +138,8 @@ static void histogram_counts_every_number(void **state)
     oct_histogram_init(&g, 4096, counts[1]);
     for (int part = 0; part < 5; part++) {
         const float grow = (float)pow(7, part), shift = part % 2 ? -3 : 3;
-        const oct_sight s = {x, part == 2 ? 37 : 20000, 1, 1, false};
-        const oct_sight back = {x, s.pixels, 1, 1, true};
+        const oct_value_view s = {x, part == 2 ? 37 : 20000, 1, 1, false};
+        const oct_value_view back = {x, s.pixels, 1, 1, true};
 
         fill(x, 20000, (uint64_t)part);
         for (int i = 0; i < 20000; i++)
@@ -148,7 +148,7 @@ static void histogram_counts_every_number(void **state)
         oct_histogram_see(&h, &s, &scan);
         if (part == 4) { /* the other one learns the range first */
             const float ends[2] = {h.low, h.high};
-            const oct_sight e = {ends, 2, 1, 1, false};
+            const oct_value_view e = {ends, 2, 1, 1, false};
 
             assert_true(oct_scan_all(&e, &scan));
             oct_histogram_see(&g, &e, &scan);
@@ -237,7 +237,7 @@ static void draw(float *x, int64_t n, shape kind)
 static void near_the_best(fixture *f, const char *name, double clip)
 {
     static float x[30000];
-    const oct_sight s = {x, 30000, 1, 1, false};
+    const oct_value_view s = {x, 30000, 1, 1, false};
     const oct_qspec *specs[] = {&u8, &s8, &u4};
 
     for (int kind = 0; kind < SHAPES; kind++)
@@ -280,7 +280,7 @@ static void mse_per_channel_is_nearly_as_good(void **state)
     enum { LEN = 30000 };
     fixture *f = *state;
     static float x[LEN * 2], pairs[LEN * 2];
-    const oct_sight sights[] = {{x, LEN, 2, 0, true}, {pairs, LEN, 2, 2, false}};
+    const oct_value_view sights[] = {{x, LEN, 2, 0, true}, {pairs, LEN, 2, 2, false}};
     oct_observer_options p;
     float low[2], high[2];
 
@@ -314,7 +314,7 @@ static void mse_chooses_among_powers_of_two(void **state)
 {
     fixture *f = *state;
     static float x[30000];
-    const oct_sight s = {x, 30000, 1, 1, false};
+    const oct_value_view s = {x, 30000, 1, 1, false};
     oct_qspec spec = s8;
     oct_observer *o;
     oct_observer_options p;
@@ -345,7 +345,7 @@ static void weights_say_what_matters(void **state)
 {
     fixture *f = *state;
     static float x[30000];
-    const oct_sight s = {x, 30000, 1, 1, false};
+    const oct_value_view s = {x, 30000, 1, 1, false};
     const float limit = 0;
     oct_observer_options p;
     oct_observer *o;
@@ -366,7 +366,7 @@ static void percentiles_are_near_the_sorted_ones(void **state)
 {
     fixture *f = *state;
     static float x[100000];
-    const oct_sight s = {x, 100000, 1, 1, false};
+    const oct_value_view s = {x, 100000, 1, 1, false};
     oct_observer_options p;
     oct_observer *o;
     float low, high;
@@ -388,7 +388,7 @@ static void kl_gives_up_a_lonely_outlier(void **state)
 {
     fixture *f = *state;
     static float x[100000];
-    const oct_sight s = {x, 100000, 1, 1, false};
+    const oct_value_view s = {x, 100000, 1, 1, false};
     oct_observer_options p;
     oct_observer *o;
     float low, high;
@@ -421,7 +421,7 @@ static float estimate(oct_ctx *ctx, oct_stat stat, oct_gather gather, double cli
     assert_ok(ctx, oct_observer_new(ctx, &p, 1, &o));
     for (int k = 0; k < 5; k++) { /* samples: 0..-100, steps of 1, times 1, 2, 3, 4, 100 */
         float x[101];
-        const oct_sight s = {x, 101, 1, 1, false};
+        const oct_value_view s = {x, 101, 1, 1, false};
 
         for (int i = 0; i <= 100; i++)
             x[i] = (float)(-i * (k == 4 ? 100 : k + 1));
@@ -455,7 +455,7 @@ static void bad_numbers_are_noticed(void **state)
     fixture *f = *state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     static float x[N];
-    const oct_sight s = {x, PIXELS, CHANNELS, PITCH, false};
+    const oct_value_view s = {x, PIXELS, CHANNELS, PITCH, false};
 
     for (int i = 0; oct_observer_at(i); i++)
         for (int per_channel = 0; per_channel < 2; per_channel++)
@@ -485,7 +485,7 @@ static void constant_values_have_ranges(void **state)
     for (int i = 0; oct_observer_at(i); i++)
         for (size_t k = 0; k < OCT_COUNT(constants); k++) {
             float x[100], low, high, scale;
-            const oct_sight s = {x, 100, 1, 1, false};
+            const oct_value_view s = {x, 100, 1, 1, false};
             oct_observer_options p;
             oct_observer *o;
             int32_t zero;
@@ -573,7 +573,7 @@ static void ranges_of_weights(void **state)
 static oct_status use_all(oct_ctx *ctx)
 {
     float x[64], low[4], high[4];
-    const oct_sight s = {x, 16, 4, 4, false};
+    const oct_value_view s = {x, 16, 4, 4, false};
     oct_status st = OCT_OK;
 
     fill(x, 64, 1);

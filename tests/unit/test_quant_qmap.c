@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "op/op.h"
 #include "quant/qmap.h"
+#include "tests/unit/qmap_equal.h"
 
 /* x -> Conv(w, b) -> c -> Relu -> y */
 typedef struct net {
@@ -129,9 +130,9 @@ static void copies_are_equal_and_apart(void **state)
 
     assert_ok(f->ctx, make(f->ctx, &n, &m));
     assert_ok(f->ctx, oct_qmap_clone(m, &copy));
-    if (!oct_qmap_equal(m, copy, why, sizeof(why))) fail_msg("%s", why);
+    if (!qmap_equal(m, copy, why, sizeof(why))) fail_msg("%s", why);
     copy->points[1].scale[3] *= 2;
-    assert_false(oct_qmap_equal(m, copy, why, sizeof(why)));
+    assert_false(qmap_equal(m, copy, why, sizeof(why)));
     assert_string_equal(why, "scale of 'w'");
     oct_qmap_free(copy);
     oct_qmap_free(m);
@@ -180,7 +181,7 @@ static void files_survive_bit_for_bit(void **state)
         }
         assert_ok(f->ctx, oct_qmap_save(m, path));
         assert_ok(f->ctx, oct_qmap_load(n.g, path, &back));
-        if (!oct_qmap_equal(m, back, why, sizeof(why))) fail_msg("%s", why);
+        if (!qmap_equal(m, back, why, sizeof(why))) fail_msg("%s", why);
         if (k < 19) oct_qmap_free(back);
     }
     first = read_all(path, &size);
@@ -313,7 +314,7 @@ static void changed_bytes_do_no_harm(void **state)
         write_all(path, text, size);
         if (!oct_qmap_load(n.g, path, &m)) {
             assert_ok(f->ctx, oct_qmap_clone(m, &copy));
-            assert_true(oct_qmap_equal(m, copy, NULL, 0));
+            assert_true(qmap_equal(m, copy, NULL, 0));
             oct_qmap_free(copy);
         }
         oct_qmap_free(m);

@@ -3,11 +3,11 @@
 #include "tests/alloc.h"
 #include "tests/unit/quant_net.h"
 
-#include "pass/codes.h"
+#include "op/qparams.h"
 #include <octet/quant.h>
 
 #include "quant/diagnose.h"
-#include "quant/lower.h"
+#include "quant/lower/lower.h"
 
 #define MAX_IO 32 /* inputs or outputs of a file */
 

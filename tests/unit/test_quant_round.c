@@ -6,7 +6,7 @@
 
 #include "base/rng.h"
 #include "op/op.h"
-#include "quant/round_weights.h"
+#include "quant/solve/round_weights.h"
 
 static const oct_qspec s8 = {
     .bits = 8, .is_signed = true, .is_symmetric = true, .is_narrow = true, .axis = 0};

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "quant/solve.h"
+#include "quant/solve/solve.h"
 
 static oct_qpoint shared(float share)
 {

@@ -2,7 +2,7 @@
 /* Exponents of power-of-two scales that shifters can do. */
 #include <math.h>
 
-#include "quant/solve.h"
+#include "quant/solve/solve.h"
 #include "tests/unit/exec_net.h"
 
 /* A point with the scales 2^-e of one or more channels. */

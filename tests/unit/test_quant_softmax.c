@@ -2,7 +2,7 @@
 /* Softmax is moved to the last axis for runtimes that are slow along others. */
 #include "tests/unit/place_net.h"
 
-#include "quant/lower.h"
+#include "quant/lower/lower.h"
 
 /* The Softmax of a network for a target, behind lowering. */
 static oct_node *lowered(placed *p, const char *target, int64_t axis, oct_graph **g)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Solving: scales between channel and tensor, and signs of codes around such scales. */
-#include "quant/solve.h"
+#include "quant/solve/solve.h"
 #include "tests/unit/exec_net.h"
 
 enum { CHANNELS = 3 };
@@ -113,7 +113,7 @@ static const oct_qpoint *solve_as(net *n, const oct_value *v, const float *far,
     const bool per_channel = spec->axis != OCT_QSPEC_PER_TENSOR;
     const oct_qpoint p = {
         .value = v, .role = OCT_QROLE_ACT, .channel_share = 0.5f, .spec = *spec, .dominator = -1};
-    const oct_sight sight = {far, 1, CHANNELS, CHANNELS, false};
+    const oct_value_view sight = {far, 1, CHANNELS, CHANNELS, false};
     oct_observer_options range;
     oct_calibration *c = NULL;
 

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-#include "quant/decide.h"
-#include "quant/solve.h"
+#include "quant/fallback/fallback.h"
+#include "quant/solve/solve.h"
 
 #define LOUD  100.0f /* ranges, of 255 steps */
 #define QUIET 1.0f
@@ -34,7 +34,8 @@ static void show(const net *n, const oct_value *v, float top)
     for (int i = 0; i < N; i++)
         data[i] = top * (float)i / (N - 1);
     assert_non_null(w);
-    oct_observer_see(w->range, &(oct_sight){.data = data, .pixels = N, .channels = 1, .pitch = 1});
+    oct_observer_see(w->range,
+                     &(oct_value_view){.data = data, .pixels = N, .channels = 1, .pitch = 1});
 }
 
 /* One channel of a layer's result varies as if what it reads had this deviation. */

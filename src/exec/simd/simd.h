@@ -7,8 +7,8 @@
 #define OCT_EXEC_SIMD_SIMD_H
 
 #include "exec/act.h"
-#include "exec/simd/conv.h"
-#include "exec/simd/look.h"
+#include "exec/simd/simd_conv.h"
+#include "exec/simd/simd_stats.h"
 
 typedef enum oct_simd_op {
     OCT_SIMD_ADD,

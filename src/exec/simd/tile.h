@@ -3,7 +3,7 @@
 #ifndef OCT_EXEC_SIMD_TILE_H
 #define OCT_EXEC_SIMD_TILE_H
 
-#include "exec/simd/conv.h"
+#include "exec/simd/simd_conv.h"
 
 /* y[n][n_vec * width] = x[n][k] w[k][n_vec * width]: the inner product of Winograd's method. */
 void OCT_SIMD_PRODUCT(const float *x, int64_t k, int64_t n, const float *w, int n_vec, float *y);

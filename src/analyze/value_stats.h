@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the numbers of one value are like, and what its codes make of them. */
+#ifndef OCT_ANALYZE_VALUE_STATS_H
+#define OCT_ANALYZE_VALUE_STATS_H
+
+#include "analyze/analysis.h"
+#include "op/qparams.h"
+#include "stat/distance.h"
+#include "stat/histogram.h"
+
+/* Scales for a row of numbers, as far as it has any. */
+typedef struct oct_grid {
+    int64_t n;           /* one for each channel, or one */
+    float *scale, *zero; /* n */
+    float low, high;     /* codes */
+} oct_grid;
+
+oct_status oct_grid_make(oct_arena *a, const oct_codes *c, oct_grid *g);
+
+static inline int32_t oct_grid_levels(const oct_grid *g)
+{
+    return (int32_t)(g->high - g->low) + 1;
+}
+
+#define OCT_TALLY_POWERS 4
+
+/* What was seen of a value: mergeable, and as large for one picture as for many. */
+typedef struct oct_tally {
+    const oct_grid *grid;
+    int64_t n_channels;
+    oct_histogram histogram;
+    oct_scan *channels;              /* of each channel, all pictures */
+    oct_sum power[OCT_TALLY_POWERS]; /* x, x^2, x^3, x^4 */
+    oct_sum error;                   /* of rounding and clipping */
+    int64_t n, clipped;
+    uint8_t *used; /* by code, from the lowest */
+    bool has_bad;  /* something was not finite */
+} oct_tally;
+
+/* The grid must live as long. */
+oct_status oct_tally_init(oct_arena *a, const oct_grid *g, int64_t n_channels, oct_tally *t);
+
+/* scratch: for each channel. */
+void oct_tally_see(oct_tally *t, const oct_value_view *s, oct_scan *scratch);
+void oct_tally_merge(oct_tally *t, const oct_tally *other);
+
+/* point_stats.c: what follows from it, but for names and types; lists live in arena a. */
+oct_status oct_tally_point(const oct_tally *t, oct_arena *scratch, oct_arena *a,
+                           oct_analyzed_point *p);
+
+#endif

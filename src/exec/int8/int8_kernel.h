@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels on codes share: parameters as the vector code wants them, rows of a tensor. */
+#ifndef OCT_EXEC_INT8_INT8_KERNEL_H
+#define OCT_EXEC_INT8_INT8_KERNEL_H
+
+#include "exec/kernel.h"
+#include "exec/simd/int8/simd_int8.h"
+
+/* Codes of 8 unsigned bits with one scale, or one for each channel (axis 1). */
+bool oct_codes_are_u8(const oct_codes *c);
+
+/* Operand i of the step: codes of this kind that no constant holds. */
+bool oct_step_in_u8(const oct_plan *p, const oct_step *s, int32_t i);
+
+/* The result is codes of this kind, or f32. */
+bool oct_step_out_u8_or_f32(const oct_plan *p, const oct_step *s);
+
+static inline bool oct_step_out_is_codes(const oct_step *s)
+{
+    return s->integer->out.dtype != OCT_DTYPE_NONE;
+}
+
+/* For the vector code; lists live as long as the plan. */
+oct_status oct_int8_codes_make(oct_plan *p, const oct_codes *c, oct_int8_codes *out);
+
+/* Memory of the plan, aligned to a cache line. */
+void *oct_plan_alloc_aligned(oct_plan *p, size_t size);
+
+/* Packs what follows a sum into memory of the plan. */
+oct_status oct_int8_finish_make(oct_plan *p, const oct_int8_finish_spec *s, oct_int8_finish *f);
+
+/* A tensor as rows whose elements have codes of their own if `each`; channels-last with any
+ * pitch, or plain: then `n_lists` rows take turns in having parameters of their own. */
+typedef struct oct_int8_grid {
+    oct_int8_rows r; /* a: operand, y: result */
+    int64_t n_lists; /* 1: all rows use the lists from their start */
+} oct_int8_grid;
+
+void oct_int8_grid_make(const oct_plan *p, int32_t in, int32_t out, int64_t n_codes, int32_t axis,
+                        oct_int8_grid *g);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolution in f32, channels-last: what the vector code is told. */
+#ifndef OCT_EXEC_SIMD_SIMD_CONV_H
+#define OCT_EXEC_SIMD_SIMD_CONV_H
+
+#include "exec/act.h"
+
+/* A block of output channels that one pass over the input makes. */
+typedef struct oct_conv_block {
+    int n_vec;         /* vectors of channels */
+    int64_t first;     /* first output channel */
+    int64_t n;         /* output channels; the last vector may be partly used */
+    const float *w;    /* [ky][kx][c_in][n_vec * width] */
+    const float *bias; /* [n_vec * width] */
+} oct_conv_block;
+
+/* Pitches are elements from pixel to pixel. */
+typedef struct oct_conv {
+    int64_t in_h, in_w, in_pitch, c_in;
+    int64_t out_h, out_w, out_pitch, c_out, residual_pitch;
+    int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x */
+    oct_conv_block *blocks;
+    int32_t n_blocks;
+    int64_t patch_size; /* floats of scratch one thread needs */
+    oct_act act[2];
+    float residual_scale;
+    /* depthwise only */
+    const float *dw_w;    /* [ky][kx][c rounded up to whole vectors] */
+    const float *dw_bias; /* [c rounded up] */
+    int64_t dw_pitch;
+} oct_conv;
+
+/* One picture. */
+typedef struct oct_conv_io {
+    const float *x, *residual; /* residual may be NULL */
+    float *y;
+    float *patch; /* scratch of this thread */
+} oct_conv_io;
+
+#define OCT_CONV_MAX_VEC   4
+#define OCT_CONV_PIXELS    14 /* of the largest tile */
+#define OCT_WINOGRAD_TILES 24 /* at a time; fits all block sizes without a rest */
+
+typedef struct oct_conv_simd {
+    int max_vec; /* vectors of the largest block */
+
+    /* Output pixels [x0, x1) of row y, blocks [b0, b1). */
+    void (*dense)(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x0, int64_t x1,
+                  int32_t b0, int32_t b1);
+
+    /* Row y of a depthwise convolution, all channels. */
+    void (*depthwise)(const oct_conv *c, const oct_conv_io *io, int64_t y);
+
+    /* Tiles of 4x4 output pixels, counted over all pictures; at most OCT_WINOGRAD_TILES. */
+    void (*winograd)(const oct_conv *c, const oct_conv_io *io, int64_t first, int64_t n);
+} oct_conv_simd;
+
+#endif

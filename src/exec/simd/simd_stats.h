@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking at numbers while a network runs: extremes, sums and counts of columns. */
+#ifndef OCT_EXEC_SIMD_SIMD_STATS_H
+#define OCT_EXEC_SIMD_SIMD_STATS_H
+
+#include <stdint.h>
+
+enum {
+    OCT_LOOK_LANES = 64,     /* columns looked at together */
+    OCT_LOOK_ROWS = 1 << 24, /* rows after which lanes are to be emptied: zeros are floats */
+};
+
+/* What was seen of each column. */
+typedef struct oct_look {
+    float low[OCT_LOOK_LANES], high[OCT_LOOK_LANES];
+    float bad[OCT_LOOK_LANES]; /* stays 0 while all are numbers: x - x is NaN for NaN and Inf */
+    float zeros[OCT_LOOK_LANES];
+} oct_look;
+
+typedef struct oct_look_simd {
+    /* `rows` rows of `width` (at most 64) numbers, `pitch` apart; lanes from width on are left
+     * alone. NaN does not change low and high. */
+    void (*scan)(oct_look *l, const float *x, int64_t rows, int64_t pitch, int width);
+
+    /* sum[j] += all of column j: in float over runs of 16 rows from the first on, those in
+     * double. Any width. */
+    void (*sum)(double *sum, const float *x, int64_t rows, int64_t pitch, int64_t width);
+
+    /* count[floor(x * inv[j]) - base[j]] += by for each number of column j; at most 64 columns. */
+    void (*count)(uint64_t *count, const float *x, int64_t rows, int64_t pitch, int width,
+                  const float *inv, const int32_t *base, uint64_t by);
+} oct_look_simd;
+
+#endif

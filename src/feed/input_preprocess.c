@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pictures are made into for a network: what its family wants, what its input says. */
+#include "feed/input_preprocess.h"
+
+#include <string.h>
+
+#include "detect/detector.h"
+#include "detect/family.h"
+
+/* Size, layout and colours of the input of a network that no family knows. */
+static oct_status read_input(const oct_graph *g, oct_preprocess *p)
+{
+    oct_graph *bound = NULL;
+    oct_net net;
+    const oct_status st = oct_net_init(&net, g, &bound);
+
+    if (!st) {
+        p->width = net.width;
+        p->height = net.height;
+        p->layout = net.is_nhwc ? OCT_IMAGE_NHWC : OCT_IMAGE_NCHW;
+        if (net.input->type.dim[net.is_nhwc ? 3 : 1] == 1) p->color = OCT_COLOR_GRAY;
+    }
+    oct_graph_free(bound);
+    return st;
+}
+
+oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p)
+{
+    const oct_value *v = NULL;
+    const bool last = p->layout == OCT_IMAGE_NHWC;
+    int64_t height, width;
+
+    OCT_TRY(oct_detector_input(g, &v));
+    height = v->type.dim[last ? 1 : 2];
+    width = v->type.dim[last ? 2 : 3];
+    if ((height < 0 || height == p->height) && (width < 0 || width == p->width)) return OCT_OK;
+    return oct_fail(g->ctx, OCT_ERR_ARG,
+                    "pictures of %dx%d do not fit input '%s', which is fixed at %lldx%lld; leave "
+                    "size= out, or change the network's own size with --input-shape",
+                    (int)p->width, (int)p->height, v->name, (long long)width, (long long)height);
+}
+
+oct_status oct_quantize_preprocess(const oct_graph *g, const char *family, const char *words,
+                                   oct_preprocess *p)
+{
+    const bool is_named = family && strcmp(family, "auto") != 0;
+    oct_detector *d = NULL;
+    oct_status st = oct_detector_new(g, family, &d);
+
+    oct_preprocess_init(p);
+    if (!st)
+        oct_detector_preprocess(d, p);
+    else if (st == OCT_ERR_MEMORY || is_named || !words)
+        return st;
+    else
+        OCT_TRY(read_input(g, p));
+    oct_detector_free(d);
+    if (words) OCT_TRY(oct_preprocess_parse(g->ctx, p, words));
+    return oct_picture_check(g, p);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pictures are made into for a network (see oct_quantize_preprocess()). */
+#ifndef OCT_FEED_INPUT_PREPROCESS_H
+#define OCT_FEED_INPUT_PREPROCESS_H
+
+#include <octet/quant.h>
+
+#include "graph/graph.h"
+
+/* Fails where the network's input has a fixed size, and this is another. */
+oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Means of distributions: how detectors make each side of a box of 16 or 17 bins. */
+#ifndef OCT_PASS_DFL_H
+#define OCT_PASS_DFL_H
+
+#include "graph/op.h"
+
+/* Reshape [N,sides*bins,..] to [N,sides,bins,P], Transpose to [N,bins,..], Softmax, and a Conv of
+ * all bins to one channel; the values between have no other reader. */
+typedef struct oct_means {
+    const oct_node *split, *turn, *softmax, *sum;
+    int64_t sides, bins;
+    bool by_pixel; /* the result is [N,1,P,sides], else [N,1,sides,P] */
+} oct_means;
+
+bool oct_means_find(const oct_node *split, oct_means *out);
+
+#endif

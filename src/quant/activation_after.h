@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The function of one number that stands behind a value, also where it is written out as a gate. */
+#ifndef OCT_QUANT_ACTIVATION_AFTER_H
+#define OCT_QUANT_ACTIVATION_AFTER_H
+
+#include "exec/act.h"
+
+typedef struct oct_behind {
+    oct_act act;             /* NONE: there is no such function */
+    const oct_value *gate;   /* the function is x * act(x), this is act(x); NULL: it is act(x) */
+    const oct_value *result; /* of the function; the value itself if there is none */
+    const char *name;        /* for people: "SiLU"; "" if there is none */
+} oct_behind;
+
+/* All that reads v is one activation: a single node, or a gate such as Sigmoid with its Mul. */
+oct_behind oct_behind_of(const oct_value *v);
+
+double oct_behind_apply(const oct_behind *b, double x);
+double oct_behind_slope(const oct_behind *b, double x);
+
+/* Is v made by x * sigmoid(x), whoever else reads x? */
+bool oct_is_silu(const oct_value *v);
+
+#endif

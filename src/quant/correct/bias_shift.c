@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a bias should take of a channel's errors.
+ *
+ * Not their mean. A bias moves all pixels of a channel alike, while errors are large where nobody
+ * looks: far on the flat side of an activation, or on the few pixels that are clipped. So the
+ * shift is the one that makes the error behind the activation smallest: errors count as much as
+ * the activation's slope there lets through, outliers are cut, and a shift that does not make both
+ * halves of the pictures better is left out.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "quant/correct/correct.h"
+
+#define OUTLIER      4.0    /* standard deviations from the median */
+#define DEVIATION    1.4826 /* of a normal distribution whose median absolute deviation is 1 */
+#define LEAST_WEIGHT 0.05   /* below, a value has no say in what an outlier is */
+
+enum { LEAST_SAMPLES = 8 };
+
+static int ascending(const void *a, const void *b)
+{
+    const float x = *(const float *)a, y = *(const float *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(float *x, int64_t n)
+{
+    qsort(x, (size_t)n, sizeof(*x), ascending);
+    return (double)x[n / 2];
+}
+
+/* How much of an error at x passes. */
+static double weight(const oct_behind *b, float x)
+{
+    const double s = oct_behind_slope(b, (double)x);
+
+    return s * s;
+}
+
+/* Where errors of the values that pass lie. False: too few do. */
+static bool find_middle(const oct_behind *b, const float *exact, const float *now, int64_t n,
+                        float *scratch, double *middle, double *reach)
+{
+    int64_t k = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        if (weight(b, exact[i]) > LEAST_WEIGHT) scratch[k++] = exact[i] - now[i];
+    if (k < LEAST_SAMPLES) return false;
+    *middle = median(scratch, k);
+    for (int64_t i = 0; i < k; i++)
+        scratch[i] = (float)fabs((double)scratch[i] - *middle);
+    *reach = OUTLIER * DEVIATION * median(scratch, k);
+    return true;
+}
+
+/* The mean error, weighted; outliers count as much as the largest that is none. */
+static double weighted(const oct_behind *b, const float *exact, const float *now, int64_t n,
+                       float *scratch)
+{
+    double middle, reach, sum = 0, weights = 0;
+
+    if (!find_middle(b, exact, now, n, scratch, &middle, &reach)) return 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double w = weight(b, exact[i]), e = (double)exact[i] - (double)now[i];
+
+        sum += w * OCT_MIN(OCT_MAX(e, middle - reach), middle + reach);
+        weights += w;
+    }
+    return sum / weights;
+}
+
+/* Does it make the squared error behind the activation smaller? */
+static bool helps(const oct_behind *b, const float *exact, const float *now, int64_t n,
+                  double shift)
+{
+    double gain = 0;
+
+    for (int64_t i = 0; i < n; i++) {
+        const double want = oct_behind_apply(b, (double)exact[i]);
+        const double before = want - oct_behind_apply(b, (double)now[i]);
+        const double after = want - oct_behind_apply(b, (double)now[i] + shift);
+
+        gain += before * before - after * after;
+    }
+    return gain > 0;
+}
+
+float oct_best_shift(const oct_behind *b, const float *exact, const float *now, int64_t n,
+                     int64_t half, float *scratch)
+{
+    const double s = n > 0 ? weighted(b, exact, now, n, scratch) : 0;
+
+    if (!isfinite(s) || s == 0 || !helps(b, exact, now, half, s)) return 0;
+    return helps(b, exact + half, now + half, n - half, s) ? (float)s : 0;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Corrections: what makes a network easier to quantize, or undoes what quantizing did to it.
+ *
+ * Their order, each only if it is asked for:
+ *
+ *   equalize     weights alone: neighbouring convolutions get channels of equal size
+ *   smooth       one float pass: large channels in front of products move into the weights
+ *   align        one float pass: channels between two convolutions get one middle and one width
+ *   (place, calibrate, solve: quant/place/place.h, calibrate.h, solve.h)
+ *   fast         means of the calibration: what rounded weights do to the mean of an output
+ *   full         layer by layer, on the network quantized so far; starts from fast
+ *
+ * The first three change the weights of the float network, and its outputs by rounding alone; they
+ * come first because ranges and scales are those of the changed network. Equalizing sees weights
+ * only, so it goes before what was measured; smoothing is about other layers than aligning.
+ */
+#ifndef OCT_QUANT_CORRECT_CORRECT_H
+#define OCT_QUANT_CORRECT_CORRECT_H
+
+#include "feed/feed.h"
+#include "quant/activation_after.h"
+#include "quant/place/place.h"
+
+/* equalize.c: pairs of convolutions with nothing, Relu, LeakyRelu or PRelu between them, each the
+ * other's only neighbour. *n_pairs may be NULL. */
+oct_status oct_equalize(oct_graph *g, int32_t *n_pairs);
+
+/*
+ * smooth_quant.c and align_channels.c: `bound` is g with the shapes of the feed, and has its ids; g
+ * is changed, `bound` is not. The metadata of g says what was moved.
+ */
+oct_status oct_smooth(oct_graph *g, const oct_graph *bound, oct_feed *f, double alpha,
+                      int32_t *n_products);
+oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs);
+
+/* oct_moved_fn (quant/correct/channel_factors.h): factors, then middles of the channels between two
+ * convolutions. */
+oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits);
+
+/* How many places each of the three found to work on; -1: it was not asked for. */
+typedef struct oct_corrections {
+    int32_t equalized, smoothed, aligned;
+} oct_corrections;
+
+static inline bool oct_corrections_any(const oct_corrections *c)
+{
+    return c->equalized > 0 || c->smoothed > 0 || c->aligned > 0;
+}
+
+/* correct.c: those of the three that the options ask for. */
+oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
+                             oct_corrections *done);
+
+/* bias_full.c: shifts of all layers with quantized weights but the last ones. `bound` is the
+ * graph of the map. */
+oct_status oct_correct_bias_full(oct_qmap *m, const oct_graph *bound, oct_feed *f);
+
+/*
+ * bias_shift.c: what to add to a channel that has the values now[] and should have exact[], so
+ * that the function behind it is nearest; 0 if that is not true of the first `half` and the others,
+ * both. scratch: n of them.
+ */
+float oct_best_shift(const oct_behind *b, const float *exact, const float *now, int64_t n,
+                     int64_t half, float *scratch);
+
+#endif

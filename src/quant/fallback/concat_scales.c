@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One scale for a Concat and what it joins. Its result is as coarse as the coarsest operand needs,
+ * so an operand that nobody else reads loses nothing by having that scale from the start; others
+ * must stand it as well.
+ */
+#include "graph/channels.h"
+#include "op/op.h"
+#include "quant/fallback/fallback_parts.h"
+
+#define ROUNDS  3
+#define PART    0.5   /* of the noise that is let through otherwise */
+#define COARSER 2.0f  /* steps that sums and products of activations stand */
+#define BEYOND  0.05f /* part of a range that may be cut off */
+
+typedef struct sharer {
+    oct_qmap *m;
+    const oct_target *t;
+    const oct_calibration *c;
+    oct_arena *a;
+} sharer;
+
+static int32_t root_of(const oct_qmap *m, const oct_value *v)
+{
+    const int32_t k = v ? m->of_value[v->id] : -1;
+    const int32_t r = k < 0 ? -1 : (int32_t)(oct_qmap_root(m, k) - m->points);
+
+    return r >= 0 && m->points[r].state == OCT_QSTATE_ACTIVE && m->points[r].n == 1 ? r : -1;
+}
+
+static bool is_same(const oct_qpoint *a, const oct_qpoint *b)
+{
+    return a->scale[0] == b->scale[0] && a->zero[0] == b->zero[0];
+}
+
+/* Do the codes of `wide` reach all that those of `p` do? */
+static bool covers(const oct_qpoint *wide, const oct_qpoint *p)
+{
+    float low, high, wide_low, wide_high;
+
+    oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &low, &high);
+    oct_qspec_range(&wide->spec, wide->scale[0], wide->zero[0], &wide_low, &wide_high);
+    return wide_low - low <= BEYOND * (high - low) && high - wide_high <= BEYOND * (high - low);
+}
+
+/* May this node read operand i with another step? */
+static oct_status stands(const sharer *s, const oct_node *n, int32_t i, float old, float step,
+                         bool *out)
+{
+    const int32_t k = oct_qmap_at(s->m, n, i);
+    double harm;
+
+    *out = true;
+    if (k < 0 || s->m->points[k].node || oct_node_is(n, &oct_op_concat)) return OCT_OK;
+    if (oct_decide_is_integer(s->m, n)) {
+        OCT_TRY(oct_decide_input_harm(s->m, n, step, s->c, s->a, &harm));
+        *out = harm <= PART * oct_decide_limit(n);
+    } else if (!oct_node_moves_data(n) && oct_target_computes(s->t, n->op)) {
+        *out = step <= COARSER * old;
+    }
+    return OCT_OK;
+}
+
+/* May all who read codes of this root read them with another step? */
+static oct_status all_stand(const sharer *s, int32_t root, float step, bool *out)
+{
+    const oct_qmap *m = s->m;
+    const float old = m->points[root].scale[0];
+
+    *out = true;
+    for (int32_t i = 0; i < m->n_points && *out; i++) {
+        const oct_value *v = m->points[i].value;
+
+        if (m->points[i].role != OCT_QROLE_ACT || m->points[i].node || root_of(m, v) != root)
+            continue;
+        for (int32_t k = 0; k < v->n_users && *out; k++)
+            for (int32_t j = 0; j < v->users[k]->n_in && *out; j++)
+                if (v->users[k]->in[j] == v) OCT_TRY(stands(s, v->users[k], j, old, step, out));
+    }
+    return OCT_OK;
+}
+
+static oct_status share(const sharer *s, const oct_value *operand, const oct_value *result)
+{
+    int32_t from = root_of(s->m, operand), to = root_of(s->m, result);
+    bool may;
+
+    if (from < 0 || to < 0 || from == to || is_same(&s->m->points[from], &s->m->points[to]))
+        return OCT_OK;
+    if (s->m->points[from].scale[0] > s->m->points[to].scale[0]) {
+        const int32_t k = from;
+
+        from = to;
+        to = k;
+    }
+    if (!covers(&s->m->points[to], &s->m->points[from])) return OCT_OK;
+    OCT_TRY(all_stand(s, from, s->m->points[to].scale[0], &may));
+    if (!may) return OCT_OK;
+    return oct_qpoint_set(s->m, from, s->m->points[to].scale, s->m->points[to].zero, 1);
+}
+
+oct_status oct_decide_share(oct_qmap *m, const oct_target *t, const oct_calibration *c,
+                            oct_arena *a)
+{
+    const sharer s = {m, t, c, a};
+
+    if (t->concat != OCT_CONCAT_REQUANTIZE) return OCT_OK;
+    /* A value may be joined several times: steps grow until all have the same. */
+    for (int round = 0; round < ROUNDS; round++)
+        for (const oct_node *n = m->g->first; n; n = n->next)
+            for (int32_t i = 0; i < n->n_in && oct_node_is(n, &oct_op_concat); i++) {
+                OCT_TRY(share(&s, n->in[i], n->out[0]));
+                oct_arena_reset(a);
+            }
+    return OCT_OK;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Values that share a scale because something moves or joins them are rounded where they are made,
+ * and so for all who read them. Where one such scale is too coarse for a layer, it is nobody's any
+ * more: values stay float, and each layer rounds what it reads by a scale of its own.
+ */
+#include "graph/channels.h"
+#include "op/op.h"
+#include "quant/fallback/fallback_parts.h"
+#include "quant/place/place_parts.h"
+#include "quant/solve/solve.h"
+
+static const char why[] = "one scale is too coarse for all that is joined or moved with it";
+
+typedef struct splitter {
+    oct_qmap *m;
+    const oct_target *t;
+    const oct_calibration *c;
+    oct_arena *a;
+    int32_t n;         /* points there were */
+    int32_t *root;     /* by point: the one that decides */
+    uint8_t *is_split; /* by point that decides */
+} splitter;
+
+/* The group of values that operand i comes with, by the point that decides; -1: it comes alone. */
+static int32_t group_of(const splitter *s, const oct_node *n, int32_t i)
+{
+    const int32_t k = n->in[i] ? oct_qmap_at(s->m, n, i) : -1;
+
+    if (k < 0 || k >= s->n || s->m->points[k].node) return -1;
+    return s->m->points[k].role == OCT_QROLE_ACT ? s->root[k] : -1;
+}
+
+/* --- which groups --- */
+
+/* Those of one value keep their scale: whoever cannot read it so reads the float value. So do those
+ * that go out as codes. */
+static void find_groups(const splitter *s, uint8_t *may_split)
+{
+    const oct_qmap *m = s->m;
+
+    for (int32_t i = 0; i < s->n; i++)
+        if (s->root[i] != i) may_split[s->root[i]] = 1;
+    for (int32_t i = 0; i < s->n; i++)
+        if (m->points[i].value->is_output) may_split[s->root[i]] = 0;
+}
+
+static oct_status find_coarse(splitter *s, bool *found)
+{
+    uint8_t *may_split = oct_arena_alloc(s->a, (size_t)s->n + 1);
+
+    *found = false;
+    if (!may_split) return OCT_ERR_MEMORY;
+    find_groups(s, may_split);
+    for (const oct_node *n = s->m->g->first; n; n = n->next) {
+        const int32_t root = oct_decide_is_integer(s->m, n) ? group_of(s, n, 0) : -1;
+        double harm = 0;
+
+        if (root < 0 || !may_split[root] || s->is_split[root]) continue;
+        OCT_TRY(oct_decide_input_harm(s->m, n, 0, s->c, s->a, &harm));
+        s->is_split[root] = harm > oct_decide_limit(n);
+        *found |= s->is_split[root];
+    }
+    return OCT_OK;
+}
+
+/* --- what becomes of who reads them --- */
+
+static oct_status read_alone(const splitter *s, const oct_node *n, int32_t i, int32_t root)
+{
+    const oct_qpoint own = {.value = n->in[i],
+                            .node = n,
+                            .operand = i,
+                            .role = OCT_QROLE_ACT,
+                            .spec = s->m->points[root].spec,
+                            .state = OCT_QSTATE_ACTIVE,
+                            .dominator = -1};
+    int32_t at;
+
+    OCT_TRY(oct_qmap_add(s->m, &own, &at));
+    return oct_solve_moved(s->m, at, s->c);
+}
+
+/* Layers with weights read alone; sums and gates gain nothing by integers that are made for them.
+ */
+static oct_status settle(const splitter *s, const oct_node *n)
+{
+    const bool computes = oct_target_computes(s->t, n->op) && !s->m->float_reason[n->id];
+
+    for (int32_t i = 0; i < n->n_in && computes; i++) {
+        const int32_t root = group_of(s, n, i);
+
+        if (root < 0 || !s->is_split[root]) continue;
+        if (n->op->flow != OCT_FLOW_SOURCE)
+            s->m->float_reason[n->id] = why;
+        else if (oct_operand_role(n, i) == OCT_QROLE_ACT)
+            OCT_TRY(read_alone(s, n, i, root));
+    }
+    return OCT_OK;
+}
+
+static oct_status split(splitter *s)
+{
+    bool found;
+
+    for (int32_t i = 0; i < s->n; i++)
+        s->root[i] = (int32_t)(oct_qmap_root(s->m, i) - s->m->points);
+    OCT_TRY(find_coarse(s, &found));
+    if (!found) return OCT_OK;
+    for (const oct_node *n = s->m->g->first; n; n = n->next)
+        OCT_TRY(settle(s, n));
+    for (int32_t i = s->n - 1; i >= 0; i--) /* who decides comes last: nothing to hand on */
+        if (s->is_split[s->root[i]]) oct_decide_switch_off(s->m, i, why);
+    return OCT_OK;
+}
+
+oct_status oct_decide_split(oct_qmap *m, const oct_target *t, const oct_calibration *c,
+                            oct_arena *a)
+{
+    splitter s = {.m = m, .t = t, .c = c, .a = a, .n = m->n_points};
+
+    s.root = oct_arena_array(a, (size_t)s.n + 1, sizeof(*s.root));
+    s.is_split = oct_arena_alloc(a, (size_t)s.n + 1);
+    return s.root && s.is_split ? split(&s) : OCT_ERR_MEMORY;
+}

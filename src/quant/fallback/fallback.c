@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which convolutions stay float. */
+#include "quant/fallback/fallback.h"
+
+#include "graph/channels.h"
+#include "op/op.h"
+#include "pass/rewrite.h"
+#include "quant/activation_after.h"
+#include "quant/fallback/fallback_parts.h"
+
+#define FEW_CHANNELS 4
+
+/* --- ranges --- */
+
+static float follow_user(const void *user, float x)
+{
+    return (float)oct_behind_apply(user, (double)x);
+}
+
+oct_status oct_decide_observer(const oct_qmap *m, int32_t point, oct_observer_options *o)
+{
+    const oct_qpoint *p = &m->points[point];
+    const oct_node *n = oct_place_preact(m, point);
+    oct_behind f, *kept;
+
+    if (!n || p->value->producer != n || p->state != OCT_QSTATE_ACTIVE) return OCT_OK;
+    f = oct_behind_of(p->value);
+    if (f.act.kind == OCT_ACT_NONE) return OCT_OK;
+    kept = oct_arena_array(m->arena, 1, sizeof(*kept));
+    if (!kept) return OCT_ERR_MEMORY;
+    *kept = f;
+    o->follow = follow_user;
+    o->follow_user = kept;
+    return OCT_OK;
+}
+
+/* --- what to watch --- */
+
+/* The node whose integers depend on this point, if it is the one behind the node itself. */
+static const oct_node *anchor_of(const oct_qmap *m, int32_t point)
+{
+    const oct_qpoint *p = &m->points[point];
+    const oct_node *n = p->state == OCT_QSTATE_OFF ? NULL : oct_place_preact(m, point);
+
+    return n && p->value->producer == n ? n : NULL;
+}
+
+oct_status oct_decide_watch(const oct_qmap *m, const oct_target *t, oct_calibration *c)
+{
+    if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
+    for (const oct_node *n = m->g->first; n; n = n->next)
+        if (oct_decide_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
+    return OCT_OK;
+}
+
+/* --- switching off --- */
+
+static void be_off(oct_qpoint *p, const char *why)
+{
+    p->state = OCT_QSTATE_OFF;
+    p->dominator = -1;
+    p->reason = why;
+}
+
+/* The first of those that had their scale from this point decides for the others now. */
+static void hand_on(oct_qmap *m, int32_t point)
+{
+    const oct_qpoint *old = &m->points[point];
+    int32_t heir = -1;
+
+    for (int32_t i = 0; i < m->n_points; i++) {
+        oct_qpoint *p = &m->points[i];
+
+        if (p->state != OCT_QSTATE_DOMINATED || p->dominator != point) continue;
+        p->dominator = heir;
+        if (heir >= 0) continue;
+        heir = i;
+        p->state = OCT_QSTATE_ACTIVE;
+        p->spec = old->spec;
+        p->n = old->n;
+        p->scale = old->scale;
+        p->zero = old->zero;
+    }
+}
+
+void oct_decide_switch_off(oct_qmap *m, int32_t point, const char *why)
+{
+    if (m->points[point].state == OCT_QSTATE_ACTIVE) hand_on(m, point);
+    be_off(&m->points[point], why);
+}
+
+/* The node reads what is in front of it unrounded, and has float weights and a float result. */
+static oct_status keep_float(oct_qmap *m, const oct_node *n, const char *why)
+{
+    const int32_t input = oct_qmap_at(m, n, 0);
+    oct_qpoint unrounded;
+
+    if (!why) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < m->n_points; i++)
+        if (m->points[i].node == n || oct_place_preact(m, i) == n) oct_decide_switch_off(m, i, why);
+    m->float_reason[n->id] = why;
+    if (input < 0 || m->points[input].node) return OCT_OK;
+    unrounded = m->points[input];
+    unrounded.node = n;
+    unrounded.operand = 0;
+    unrounded.n = 0;
+    unrounded.scale = NULL;
+    unrounded.zero = NULL;
+    be_off(&unrounded, why);
+    return oct_qmap_add(m, &unrounded, NULL);
+}
+
+/* ONNX Runtime takes twice as long in integers as in float where a picture of few channels comes
+ * in: its products are over rows of 3 x 3 x 3 numbers. */
+static bool is_slow(const oct_node *n)
+{
+    return n->in[1]->type.dim[1] <= FEW_CHANNELS && oct_node_attr(n, "group")->i == 1;
+}
+
+/* What the last steps read is not rounded; a product of matrices can be integer all the same. */
+static oct_status leave_result(oct_qmap *m, const oct_node *n)
+{
+    if (!oct_node_is_product(n))
+        return keep_float(m, n, "kept in float: what the last steps read is not rounded");
+    for (int32_t i = 0; i < m->n_points; i++)
+        if (oct_place_preact(m, i) == n) oct_decide_switch_off(m, i, "the last steps read it");
+    return OCT_OK;
+}
+
+static oct_status judge_input(oct_qmap *m, const oct_node *n, const oct_calibration *c,
+                              oct_arena *a)
+{
+    double harm = 0;
+
+    OCT_TRY(oct_decide_input_harm(m, n, 0, c, a, &harm));
+    if (harm > oct_decide_limit(n))
+        return keep_float(
+            m, n, "kept in float: one scale in front of them is too coarse for some channels");
+    return OCT_OK;
+}
+
+static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
+{
+    const double limit = oct_decide_limit(n);
+    const oct_behind f = oct_behind_of(n->out[0]);
+    const int32_t behind = m->of_value[n->out[0]->id];
+    double after = 0;
+
+    if (is_slow(n))
+        return keep_float(m, n, "kept in float: so few channels are slower in integers");
+    if (behind >= 0 && anchor_of(m, behind) == n) {
+        if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
+        OCT_TRY(oct_decide_preact_harm(m, behind, &f, c, a, &after));
+    }
+    if (after > limit)
+        return keep_float(
+            m, n,
+            oct_arena_printf(m->arena,
+                             "kept in float: one scale in front of %s is too coarse for "
+                             "some channels",
+                             f.name));
+    return judge_input(m, n, c, a);
+}
+
+/* --- what is faster in float --- */
+
+/* Who asks for integers gets some, even of a network that is too small to gain. */
+static bool leaves_some(const oct_qmap *m, const uint8_t *is_float)
+{
+    for (const oct_node *n = m->g->first; n; n = n->next)
+        if (oct_decide_is_integer(m, n) && !is_float[n->id]) return true;
+    return false;
+}
+
+static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
+{
+    static const char why[] = "kept in float: with its neighbours it is faster there";
+    uint8_t *is_float = oct_arena_alloc(a, (size_t)m->g->root->n_node_ids + 1);
+
+    if (!is_float) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_decide_costs(m, t, a, is_float));
+    if (!leaves_some(m, is_float)) return OCT_OK;
+    for (const oct_node *n = m->g->first; n; n = n->next) {
+        if (!is_float[n->id]) continue;
+        if (oct_decide_is_integer(m, n))
+            OCT_TRY(keep_float(m, n, why));
+        else if (oct_target_computes(t, n->op) || oct_node_is(n, &oct_op_concat))
+            m->float_reason[n->id] = why;
+    }
+    return OCT_OK;
+}
+
+/* --- points that nobody reads any more --- */
+
+/* The value that integers of a convolution leave it by, where they must. */
+static const oct_value *result_of(const oct_qmap *m, const oct_node *n)
+{
+    const oct_node *user = oct_sole_user(n->out[0]);
+
+    return m->of_value[n->out[0]->id] < 0 && user ? user->out[0] : n->out[0];
+}
+
+static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n, uint8_t *is_read)
+{
+    const bool computes = oct_target_computes(t, n->op) && !m->float_reason[n->id];
+    const bool moves = oct_node_moves_data(n) && !m->float_reason[n->id];
+    bool reads = computes && n->op->flow == OCT_FLOW_SOURCE;
+
+    if ((t->flags & OCT_TARGET_MAY_PREACT) && oct_decide_is_integer(m, n))
+        is_read[result_of(m, n)->id] = 1;
+    for (int32_t i = 0; i < n->n_out; i++)
+        reads |= n->out[i] && is_read[n->out[i]->id] && (computes || moves);
+    for (int32_t i = 0; i < n->n_in && reads; i++) {
+        const int32_t k = n->in[i] ? oct_qmap_at(m, n, i) : -1;
+
+        if (k >= 0 && m->points[k].state != OCT_QSTATE_OFF) is_read[n->in[i]->id] = 1;
+    }
+}
+
+/* From the end: what only float layers read need not be rounded. */
+static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
+{
+    uint8_t *is_read = oct_arena_alloc(a, (size_t)m->g->root->n_value_ids + 1);
+
+    if (!is_read) return OCT_ERR_MEMORY;
+    for (const oct_node *n = m->g->last; n; n = n->prev)
+        mark_read(m, t, n, is_read);
+    for (int32_t i = 0; i < m->n_points; i++) {
+        const oct_qpoint *p = &m->points[i];
+
+        if (p->state == OCT_QSTATE_OFF || p->role != OCT_QROLE_ACT || p->node) continue;
+        if (!p->value->is_output && !is_read[p->value->id])
+            oct_decide_switch_off(m, i, "nothing reads it as integers");
+    }
+    return OCT_OK;
+}
+
+oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c)
+{
+    const bool may_preact = (t->flags & OCT_TARGET_MAY_PREACT) != 0;
+    oct_arena *a;
+    oct_status st = OCT_OK;
+
+    if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
+    if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
+    if (!may_preact) st = oct_decide_split(m, t, c, a);
+    oct_arena_reset(a);
+    for (const oct_node *n = m->g->first; n && !st; n = n->next) {
+        if (!oct_decide_is_integer(m, n)) continue;
+        st = may_preact ? judge(m, n, c, a) : judge_input(m, n, c, a);
+        oct_arena_reset(a);
+    }
+    if (!st && may_preact) st = save_time(m, t, a);
+    oct_arena_reset(a);
+    if (!st) st = drop_unread(m, t, a);
+    if (!st && may_preact) st = oct_decide_share(m, t, c, a);
+    oct_arena_free(a);
+    return st;
+}

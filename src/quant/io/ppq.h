@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A qmap in the layout of PPQ's quant_cfg.json, for tools that read that. */
+#ifndef OCT_QUANT_IO_PPQ_H
+#define OCT_QUANT_IO_PPQ_H
+
+#include "quant/qmap.h"
+
+oct_status oct_qmap_save_ppq(const oct_qmap *m, const char *path);
+
+#endif

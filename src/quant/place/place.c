@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is computed in integers, what in float, and why. */
+#include "quant/place/place.h"
+
+#include <string.h>
+
+#include "graph/channels.h"
+#include "op/op.h"
+#include "quant/place/place_parts.h"
+
+/* --- operands --- */
+
+oct_qrole oct_operand_role(const oct_node *n, int32_t i)
+{
+    const bool is_listed = i < OCT_MAX_IN && n->op->max_in >= 0;
+    const oct_qrole role = n->op->quant.in[is_listed ? i : 0];
+
+    if (role == OCT_QROLE_AS_INPUT) return OCT_QROLE_ACT; /* linear Resize: it does compute */
+    if (role == OCT_QROLE_WEIGHT && oct_node_is(n, &oct_op_mat_mul) && !oct_node_const(n, i))
+        return OCT_QROLE_ACT;
+    return role;
+}
+
+/* Parts of one value put together again: nothing to requantize. */
+static bool has_one_origin(const oct_placer *p, const oct_node *concat)
+{
+    const oct_value *first = NULL;
+
+    for (int32_t i = 0; i < concat->n_in; i++) {
+        const oct_value *v = concat->in[i] ? oct_placer_origin(p, concat->in[i]) : NULL;
+
+        if (!v || (first && v != first)) return false;
+        first = v;
+    }
+    return true;
+}
+
+bool oct_placer_moves(const oct_placer *p, const oct_node *n)
+{
+    if (p->is_requantized && p->is_requantized[n->id]) return false;
+    return oct_node_moves_data(n);
+}
+
+const oct_value *oct_placer_origin(const oct_placer *p, const oct_value *v)
+{
+    while (v->producer && oct_placer_moves(p, v->producer) && oct_node_n_data(v->producer) == 1)
+        v = v->producer->in[0];
+    return v;
+}
+
+/* In order, so that what is in front of a Concat is known when it is looked at. */
+static oct_status find_requantized(oct_placer *p)
+{
+    if (p->t->concat != OCT_CONCAT_REQUANTIZE) return OCT_OK;
+    p->is_requantized = oct_arena_alloc(p->a, (size_t)p->g->root->n_node_ids + 1);
+    if (!p->is_requantized) return OCT_ERR_MEMORY;
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        p->is_requantized[n->id] =
+            oct_node_is(n, &oct_op_concat) && oct_node_moves_data(n) && !has_one_origin(p, n);
+    return OCT_OK;
+}
+
+bool oct_placer_reads(const oct_placer *p, const oct_node *n, int32_t i)
+{
+    const int32_t k = p->groups.of_node[n->id];
+    const oct_value *v = n->in[i];
+
+    if (!v || v->data || !p->is_integer[k] || oct_operand_role(n, i) != OCT_QROLE_ACT) return false;
+    if (p->groups.item[k].add == n && p->ignored[n->id]) return false;
+    return !v->producer || p->groups.of_node[v->producer->id] != k;
+}
+
+/* --- which groups --- */
+
+static int32_t weight_of(const oct_node *n)
+{
+    for (int32_t i = 0; i < OCT_MIN(n->n_in, OCT_MAX_IN); i++)
+        if (oct_operand_role(n, i) == OCT_QROLE_WEIGHT) return i;
+    return -1;
+}
+
+static bool is_float32(const oct_value *v)
+{
+    return v && v->type.dtype == OCT_DTYPE_F32;
+}
+
+static bool has_activation(const oct_node *n)
+{
+    for (int32_t i = 0; i < n->op->min_in; i++)
+        if (!oct_node_in(n, i)) return false; /* a broken file */
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (oct_operand_role(n, i) == OCT_QROLE_ACT && is_float32(n->in[i]) && !n->in[i]->data)
+            return true;
+    return false;
+}
+
+static bool is_listed(const oct_placer *p, const oct_node *n)
+{
+    if (oct_node_is(n, &oct_op_concat)) return p->is_requantized && p->is_requantized[n->id];
+    return oct_target_computes(p->t, n->op);
+}
+
+/* Why the anchor cannot be computed in integers, or NULL. */
+static const char *why_not(const oct_placer *p, const oct_node *n, const uint8_t *is_tail)
+{
+    const int32_t w = weight_of(n);
+
+    if (p->ignored[n->id]) return p->ignored[n->id];
+    if (is_tail[n->id]) return "tail";
+    if (!is_listed(p, n))
+        return oct_arena_printf(p->m->arena, "no integer form in target %s", p->t->name);
+    if (w >= 0 && !oct_node_const(n, w)) return "weights are not constant";
+    if (w >= 0 && !is_float32(n->in[w])) return "weights are not float32";
+    if (oct_node_is(n, &oct_op_mat_mul) && oct_node_const(n, 0))
+        return "a constant stands on the left of the product";
+    return NULL;
+}
+
+static oct_status decide(oct_placer *p, const uint8_t *is_tail)
+{
+    for (int32_t k = 0; k < p->groups.n; k++) {
+        const oct_node *n = p->groups.item[k].anchor;
+        const bool is_expected = weight_of(n) >= 0 || is_listed(p, n);
+
+        if (!is_expected || oct_placer_moves(p, n)) continue;
+        if (!is_float32(oct_node_out(n, 0)) || !has_activation(n)) continue;
+        p->m->float_reason[n->id] = why_not(p, n, is_tail);
+        p->is_integer[k] = !p->m->float_reason[n->id];
+    }
+    return OCT_OK;
+}
+
+/* --- who reads integers --- */
+
+/* From the end: values that integer groups read. A group that is no convolution or product is worth
+ * it only if what it makes is read as integers: else its operands would be rounded for nothing. */
+static void spread(oct_placer *p)
+{
+    for (const oct_node *n = p->g->last; n; n = n->prev) {
+        const int32_t k = p->groups.of_node[n->id];
+        const oct_group *group = &p->groups.item[k];
+        const oct_value *y = oct_node_out(n, 0);
+        const bool moves = oct_placer_moves(p, n);
+        bool passes = false, is_mixed = false;
+
+        for (int32_t o = 0; o < n->n_out && moves; o++) {
+            if (!n->out[o]) continue;
+            passes |= p->is_wanted[n->out[o]->id];
+            is_mixed |= p->is_read_float[n->out[o]->id] || n->out[o]->is_output;
+        }
+        if (n == group->last && p->is_integer[k] && group->anchor->op->flow != OCT_FLOW_SOURCE &&
+            !p->is_wanted[y->id]) {
+            p->is_integer[k] = 0;
+            p->m->float_reason[group->anchor->id] = "nothing reads its result as integers";
+        }
+        for (int32_t i = 0; i < n->n_in; i++) {
+            const oct_value *v = n->in[i];
+            const bool is_moved = moves && i < oct_node_n_data(n);
+
+            if (!v) continue;
+            p->is_wanted[v->id] |= oct_placer_reads(p, n, i) || (is_moved && passes);
+            p->is_read_float[v->id] |=
+                is_moved ? is_mixed
+                         : !oct_placer_reads(p, n, i) &&
+                               (!v->producer || p->groups.of_node[v->producer->id] != k);
+        }
+    }
+}
+
+/* --- settings --- */
+
+static bool is_word(const char *word, const char *const *list, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(word, list[i]) == 0) return true;
+    return false;
+}
+
+/* Words of a setting: fails naming the nearest. */
+static oct_status check_word(oct_ctx *ctx, const char *setting, const char *word,
+                             const char *const *list, int n)
+{
+    const char *nearest = list[0];
+    int best = 64;
+
+    if (!word || is_word(word, list, n)) return OCT_OK;
+    for (int i = 0; i < n; i++) {
+        const int d = oct_edit_distance(word, list[i], best);
+
+        if (d >= best) continue;
+        best = d;
+        nearest = list[i];
+    }
+    return oct_fail(ctx, OCT_ERR_ARG, "%s: there is no '%.60s'; did you mean '%s'?", setting, word,
+                    nearest);
+}
+
+static oct_status read_settings(oct_ctx *ctx, const oct_quantize_options *o, oct_target *t)
+{
+    static const char *const devices[] = {"ANY", "CPU", "GPU", "NPU", "CPU_SPR"};
+    static const char *const types[] = {"transformer"};
+    static const char *const presets[] = {"performance", "mixed"};
+
+    OCT_TRY(check_word(ctx, "target_device", o->target_device, devices, OCT_COUNT(devices)));
+    OCT_TRY(check_word(ctx, "model_type", o->model_type, types, OCT_COUNT(types)));
+    OCT_TRY(check_word(ctx, "preset", o->preset, presets, OCT_COUNT(presets)));
+    if (o->preset && strcmp(o->preset, "performance") == 0) t->act.is_symmetric = true;
+    return OCT_OK;
+}
+
+/* Sums of large and small values, and what normalisation is written with, stay float in
+ * transformers, as NNCF has it. */
+static void ignore_for_transformer(oct_placer *p)
+{
+    static const char *const types[] = {"Add",        "Sub",      "Mul",       "Div",
+                                        "Pow",        "Sqrt",     "Max",       "Reciprocal",
+                                        "ReduceMean", "ReduceL2", "ReduceSum", "Sum"};
+
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        if (!p->ignored[n->id] && is_word(n->op->name, types, OCT_COUNT(types)))
+            p->ignored[n->id] = "kept in float in transformers";
+}
+
+/* Products of two activations: no zero points there. */
+static void balance_products(oct_placer *p)
+{
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        if (!oct_node_is(n, &oct_op_mat_mul) || weight_of(n) >= 0) continue;
+        for (int32_t i = 0; i < 2; i++) {
+            const int32_t k = oct_qmap_at(p->m, n, i);
+
+            if (k >= 0 && p->m->points[k].role == OCT_QROLE_ACT)
+                p->m->points[oct_qmap_root(p->m, k) - p->m->points].spec.is_symmetric = true;
+        }
+    }
+}
+
+/* --- divisors --- */
+
+/* Sums and means are cheap in float; what would be rounded to 0 in codes is not divided by then. */
+static void keep_divisor(oct_placer *p, const oct_value *v, int depth)
+{
+    static const char *const through[] = {"Sqrt", "Abs", "Cast"};
+    static const char *const cheap[] = {"Add",        "Sub",       "Mul",     "Sum",
+                                        "ReduceMean", "ReduceSum", "ReduceL2"};
+    const oct_node *by = v ? v->producer : NULL;
+    bool is_cheap;
+
+    if (!v || v->data) return;
+    p->is_divisor[v->id] = 1;
+    if (!by || depth == 0) return;
+    is_cheap = is_word(by->op->name, cheap, OCT_COUNT(cheap));
+    if (is_cheap && !p->ignored[by->id])
+        p->ignored[by->id] = "kept in float: something is divided by its result";
+    if (is_word(by->op->name, through, OCT_COUNT(through)) || oct_node_moves_data(by))
+        keep_divisor(p, by->in[0], depth - 1);
+    else if (oct_node_is(by, &oct_op_add)) /* with the small number that keeps it from zero */
+        for (int32_t i = 0; i < by->n_in; i++)
+            keep_divisor(p, by->in[i], OCT_MIN(depth - 1, 1));
+}
+
+static void keep_divisors(oct_placer *p)
+{
+    enum { DEPTH = 8 };
+
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        if (oct_node_is(n, &oct_op_div)) keep_divisor(p, n->in[1], DEPTH);
+        if (oct_node_is(n, &oct_op_reciprocal) || oct_node_is(n, &oct_op_log))
+            keep_divisor(p, n->in[0], DEPTH);
+    }
+}
+
+/* --- all --- */
+
+static oct_status place(oct_placer *p, const oct_quantize_options *o)
+{
+    const size_t n_nodes = (size_t)p->g->root->n_node_ids + 1;
+    const size_t n_values = (size_t)p->g->root->n_value_ids + 1;
+    const bool is_transformer = o->model_type != NULL;
+    uint8_t *is_tail = oct_arena_alloc(p->a, n_nodes);
+
+    p->gives_codes = o->int8_io != 0;
+    p->ignored = oct_arena_array(p->a, n_nodes, sizeof(*p->ignored));
+    p->is_wanted = oct_arena_alloc(p->a, n_values);
+    p->is_read_float = oct_arena_alloc(p->a, n_values);
+    p->is_divisor = oct_arena_alloc(p->a, n_values);
+    if (!is_tail || !p->ignored || !p->is_wanted || !p->is_read_float || !p->is_divisor)
+        return OCT_ERR_MEMORY;
+    OCT_TRY(oct_tail_find(p->g, o->tail, p->m->arena, is_tail, &p->m->tail_text));
+    OCT_TRY(oct_scope_reasons(p->g, o, p->m->arena, p->ignored));
+    if (is_transformer) ignore_for_transformer(p);
+    keep_divisors(p);
+    OCT_TRY(oct_groups_find(p->g, p->t, p->a, &p->groups));
+    OCT_TRY(find_requantized(p));
+    if (!(p->is_integer = oct_arena_alloc(p->a, (size_t)p->groups.n + 1))) return OCT_ERR_MEMORY;
+    OCT_TRY(decide(p, is_tail));
+    spread(p);
+    OCT_TRY(oct_placer_activations(p));
+    OCT_TRY(oct_placer_weights(p));
+    if (is_transformer) balance_products(p);
+    return oct_scope_override(p->m, o);
+}
+
+oct_status oct_place(const oct_graph *g, const oct_target *t, const oct_quantize_options *o,
+                     oct_qmap **out)
+{
+    oct_target row = *t;
+    oct_placer p = {.g = g, .t = &row};
+    oct_status st;
+
+    *out = NULL;
+    OCT_TRY(read_settings(g->ctx, o, &row));
+    OCT_TRY(oct_qmap_new(g, t->name, &p.m));
+    p.a = oct_arena_new(g->ctx);
+    st = p.a ? place(&p, o) : OCT_ERR_MEMORY;
+    oct_arena_free(p.a);
+    if (st)
+        oct_qmap_free(p.m);
+    else
+        *out = p.m;
+    return st;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where integers stand: groups, the tail, scopes, points. */
+#ifndef OCT_QUANT_PLACE_PLACE_H
+#define OCT_QUANT_PLACE_PLACE_H
+
+#include <octet/quant.h>
+
+#include "quant/qmap.h"
+#include "quant/target/target.h"
+
+/* --- groups (fusion_groups.c): nodes that a runtime computes at once; inside are no points --- */
+
+typedef enum oct_group_act {
+    OCT_GROUP_ACT_NONE,
+    OCT_GROUP_ACT_RELU, /* and Clip */
+    OCT_GROUP_ACT_SILU,
+    OCT_GROUP_ACT_HARD_SWISH,
+    OCT_GROUP_ACT_OTHER
+} oct_group_act;
+
+typedef struct oct_group {
+    const oct_node *anchor, *last; /* the same for a node alone */
+    oct_group_act act;             /* directly behind the anchor */
+    const oct_node *add;           /* residual sum inside, or NULL */
+} oct_group;
+
+/* by node id: index of its group; groups in graph order. Sigmoid + Mul (SiLU), HardSigmoid + Mul
+ * count as one activation. */
+typedef struct oct_groups {
+    oct_group *item;
+    int32_t n;
+    int32_t *of_node;
+} oct_groups;
+
+oct_status oct_groups_find(const oct_graph *g, const oct_target *t, oct_arena *a, oct_groups *out);
+
+/* --- the tail (tail.c) --- */
+
+/* by node id: 1 if the node belongs to the tail (nothing with weights comes after it, except a
+ * fixed projection behind Softmax). text: one sentence. setting: "auto", "off" or names. */
+oct_status oct_tail_find(const oct_graph *g, const char *setting, oct_arena *a, uint8_t *is_tail,
+                         const char **text);
+
+/* --- scopes (scope.c) --- */
+
+/* by node id: why the user wants it in float, or NULL. */
+oct_status oct_scope_reasons(const oct_graph *g, const oct_quantize_options *o, oct_arena *a,
+                             const char **reason);
+
+/* "; did you mean 'a', 'b' or 'c'?": the nodes and values nearest to a name, or "". */
+#define OCT_NEAR_SIZE 512
+const char *oct_scope_near(const oct_graph *g, const char *name, char *text, size_t size);
+
+/* Marks by node id what one name means: a node or value, a module path (heads.head1.reg_convs,
+ * NNCF's Head[head1]/Conv2d[pred] too), a glob, or a pattern behind {re}. 0: nothing. */
+oct_status oct_scope_match_name(const oct_graph *g, const char *name, uint8_t *marks, int32_t *n);
+oct_status oct_scope_match_pattern(const oct_graph *g, const char *pattern, uint8_t *marks,
+                                   int32_t *n);
+
+/* Applies per-layer overrides (bits, symmetric, observer) to placed points. */
+oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o);
+
+/* --- points (place.c) --- */
+
+/* A Conv each of whose channels is a group of its own. */
+bool oct_node_is_depthwise(const oct_node *n);
+
+/* A Conv of single pixels: a product of matrices (ort_matmul.c). */
+bool oct_node_is_product(const oct_node *n);
+
+/* Makes a qmap with all points, none solved. */
+oct_status oct_place(const oct_graph *g, const oct_target *t, const oct_quantize_options *o,
+                     oct_qmap **out);
+
+/* The weighted node whose pre-activation this point holds, or whose activation it is inside of
+ * (OCT_TARGET_MAY_PREACT): all points of one node may be switched off together. Else NULL. */
+const oct_node *oct_place_preact(const oct_qmap *m, int32_t point);
+
+/* Where one channel of an operand comes from. */
+typedef struct oct_origin {
+    int32_t point;   /* the one that decides; -1: from nowhere (a padded channel) */
+    int32_t channel; /* of that point's value; 0 if it has one scale */
+} oct_origin;
+
+/*
+ * Origins of the channels of operand `i` (axis 1): *n of them, 1 if they are all the same. *n is 0
+ * if the operand is float, -1 if scales differ along another axis or it cannot be told.
+ */
+oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,
+                             int64_t *n, oct_origin **out);
+
+/*
+ * Which scale each channel of operand `i` of `node` has: scale[c], zero[c] for the value's
+ * channels (axis 1; n = 1 if they are all the same). False: the operand is float.
+ */
+oct_status oct_place_input_scales(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,
+                                  int64_t *n, const float **scale, const int32_t **zero,
+                                  bool *is_integer);
+
+#endif

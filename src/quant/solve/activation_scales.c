@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scales and zero points of activations from what calibration saw. */
+#include "quant/solve/solve.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "graph/channels.h"
+#include "op/op.h"
+#include "quant/activation_after.h"
+#include "quant/fallback/fallback.h"
+
+/* SiLU's lowest value is -0.27846: a step that does not divide it moves the whole negative lobe,
+ * which holds much of what the network knows, by up to half a step. */
+#define SILU_DEPTH 0.27846f
+
+/* --- what to watch --- */
+
+/* Is this point's value one that calibration must see? Results of nodes that move data have the
+ * codes of their source. */
+static bool is_seen(const oct_qpoint *p)
+{
+    if (p->role != OCT_QROLE_ACT || p->value->data) return false;
+    if (p->state == OCT_QSTATE_ACTIVE) return true;
+    return p->state == OCT_QSTATE_DOMINATED &&
+           !(p->value->producer && oct_node_moves_data(p->value->producer));
+}
+
+static void choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_target *t,
+                            const oct_quantize_options *o, oct_observer_options *out)
+{
+    const oct_qpoint *root = oct_qmap_root(m, (int32_t)(p - m->points));
+    const bool per_channel = root->spec.axis != OCT_QSPEC_PER_TENSOR;
+    const bool own_scales = per_channel && root->channel_share >= 1.0f;
+
+    oct_observer_options_init(out);
+    out->per_channel = per_channel;
+    out->kind = own_scales ? o->channel_ranges : o->activation_ranges;
+    if (!out->kind) out->kind = own_scales ? t->channel_ranges : t->act_ranges;
+    if (root->observer) out->kind = root->observer;
+    if (o->percentile > 0) out->percentile = o->percentile;
+}
+
+/* The mean of what a weighted node reads is needed to correct its bias. */
+static bool wants_means(const oct_qpoint *p, const oct_quantize_options *o)
+{
+    return p->role == OCT_QROLE_WEIGHT && p->state == OCT_QSTATE_ACTIVE && p->node &&
+           !(o->bias_correction && strcmp(o->bias_correction, "none") == 0);
+}
+
+oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
+                           oct_calibration *c)
+{
+    for (int32_t i = 0; i < m->n_points; i++) {
+        const oct_qpoint *p = &m->points[i];
+        oct_observer_options range;
+
+        if (is_seen(p)) {
+            choose_observer(m, p, t, o, &range);
+            OCT_TRY(oct_decide_observer(m, i, &range));
+            OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
+        }
+        if (wants_means(p, o) && p->node->in[0] && !p->node->in[0]->data)
+            OCT_TRY(oct_calibration_watch(c, p->node->in[0], NULL, true));
+    }
+    return OCT_OK;
+}
+
+/* --- solving --- */
+
+/* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. Powers of
+ * two cannot be moved: the one above that value is halved, and has a code next to it then. */
+static void snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
+{
+    float snapped;
+
+    if (s->is_pow2 && s->is_symmetric && *scale > SILU_DEPTH && *scale < 2 * SILU_DEPTH)
+        *scale /= 2;
+    if (s->is_symmetric || s->is_pow2 || s->is_signed || *scale <= SILU_DEPTH / 4) return;
+    snapped = SILU_DEPTH / ceilf(SILU_DEPTH / *scale);
+    if (*scale > SILU_DEPTH) snapped = SILU_DEPTH;
+    if (snapped < *scale / 2) return;
+    *scale = snapped;
+    *zero = (int32_t)lrintf(SILU_DEPTH / snapped);
+}
+
+static oct_status nothing_seen(const oct_qmap *m, const oct_value *v)
+{
+    return oct_fail(m->ctx, OCT_ERR_STATE, "nothing was seen of value '%s'", v->name);
+}
+
+/* All that was seen under one scale: w of its own value, and of points that it dominates. */
+static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration *c,
+                         const oct_watch *w, oct_observer **out)
+{
+    oct_observer *all = NULL;
+    oct_status st = oct_observer_new(m->ctx, &w->range->options, w->channels, &all);
+
+    if (!st) st = oct_observer_merge(all, w->range);
+    for (int32_t i = 0; i < m->n_points && !st; i++) {
+        const oct_qpoint *p = &m->points[i];
+        const oct_watch *other;
+
+        if (i == root || !is_seen(p) || oct_qmap_root(m, i) != &m->points[root]) continue;
+        other = oct_calibration_of(c, p->value);
+        if (other && other != w && other->range) st = oct_observer_merge(all, other->range);
+    }
+    if (st) {
+        oct_observer_free(all);
+        return st;
+    }
+    *out = all;
+    return OCT_OK;
+}
+
+/* Symmetric without a sign asked for: values that are never negative keep all codes above zero. */
+static void choose_sign(oct_qspec *s, const float *low, int64_t n)
+{
+    bool negative = false;
+
+    if (!s->is_symmetric || s->is_signed) return;
+    for (int64_t i = 0; i < n; i++)
+        negative |= low[i] < 0;
+    s->is_signed = s->is_symmetric = negative; /* from zero upwards: nothing to be symmetric to */
+}
+
+static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, const double *worth,
+                              bool is_silu, oct_arena *a)
+{
+    const int64_t n = oct_observer_n_ranges(seen);
+    oct_qpoint *p = &m->points[i];
+    float *low = oct_arena_array(a, (size_t)n + 1, sizeof(float));
+    float *high = oct_arena_array(a, (size_t)n + 1, sizeof(float));
+    float *scale = oct_arena_array(a, (size_t)n + 1, sizeof(float));
+    int32_t *zero = oct_arena_array(a, (size_t)n + 1, sizeof(int32_t));
+
+    if (!low || !high || !scale || !zero) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_observer_solve(seen, &p->spec, low, high));
+    choose_sign(&p->spec, low, n);
+    for (int64_t k = 0; k < n; k++)
+        oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
+    oct_share_scales(p, worth, scale, zero, n);
+    for (int64_t k = 0; k < n && is_silu; k++)
+        snap_to_silu(&p->spec, &scale[k], &zero[k]);
+    return oct_qpoint_set(m, i, scale, zero, n);
+}
+
+/* What follows a value, between the ends of what the codes behind it can hold. */
+typedef struct ends {
+    float (*follow)(const void *user, float x);
+    const void *user;
+    float low, high;
+} ends;
+
+static float follow_to_ends(const void *user, float x)
+{
+    const ends *e = user;
+    const float y = e->follow(e->user, x);
+
+    return OCT_MIN(OCT_MAX(y, e->low), e->high);
+}
+
+/* What the activation's own codes cut off is lost anyway: no step of this point is spent on it. */
+static void heed_result(const oct_qmap *m, const oct_value *v, oct_observer *seen, ends *e)
+{
+    const oct_value *result = oct_behind_of(v).result;
+    const int32_t k = m->of_value[result->id];
+    const oct_qpoint *p = k >= 0 ? oct_qmap_root(m, k) : NULL;
+
+    if (!p || p->state != OCT_QSTATE_ACTIVE || p->n != 1) return;
+    *e = (ends){.follow = seen->options.follow, .user = seen->options.follow_user};
+    oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &e->low, &e->high);
+    seen->options.follow = follow_to_ends;
+    seen->options.follow_user = e;
+}
+
+static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, const double *worth,
+                             bool follows, oct_arena *a)
+{
+    const oct_qpoint *p = &m->points[i];
+    const oct_watch *w = oct_calibration_of(c, p->value);
+    oct_observer *seen = NULL;
+    oct_status st;
+    ends e;
+
+    if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) return OCT_OK;
+    if (!w || !w->range) return nothing_seen(m, p->value);
+    if ((w->range->options.follow != NULL) != follows) return OCT_OK;
+    st = gather(m, i, c, w, &seen);
+    if (!st && follows) heed_result(m, p->value, seen, &e);
+    if (!st) st = solve_point(m, i, seen, worth, oct_is_silu(p->value), a);
+    oct_observer_free(seen);
+    oct_arena_reset(a);
+    return st;
+}
+
+oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
+{
+    oct_arena *a = oct_arena_new(m->ctx), *kept = oct_arena_new(m->ctx);
+    oct_status st = a && kept ? OCT_OK : OCT_ERR_MEMORY;
+    double **worth = NULL;
+
+    if (!st) st = oct_channel_worths(m, kept, &worth);
+    /* first what activations make, then what they are made of */
+    for (int follows = 0; follows < 2; follows++)
+        for (int32_t i = 0; i < m->n_points && !st; i++)
+            st = solve_seen(m, i, c, worth[i], follows, a);
+    oct_arena_free(kept);
+    oct_arena_free(a);
+    return st;
+}
+
+/* --- what is moved, without what shares its scale --- */
+
+typedef struct walk {
+    const oct_calibration *c;
+    const oct_value **todo;
+    int32_t n;
+    uint8_t *is_known; /* by value id */
+    oct_observer *all; /* NULL: nothing yet */
+    bool is_silu;      /* so far */
+} walk;
+
+static void visit(walk *w, const oct_value *v)
+{
+    if (v->data || w->is_known[v->id]) return;
+    w->is_known[v->id] = 1;
+    w->todo[w->n++] = v;
+}
+
+/* What was seen of a source, or else where the value is moved from. */
+static oct_status look_behind(const oct_qmap *m, walk *w, const oct_value *v)
+{
+    const oct_watch *seen = oct_calibration_of(w->c, v);
+
+    if (seen && seen->range) {
+        if (!w->all)
+            OCT_TRY(oct_observer_new(m->ctx, &seen->range->options, seen->channels, &w->all));
+        w->is_silu = w->is_silu && oct_is_silu(v);
+        return oct_observer_merge(w->all, seen->range);
+    }
+    if (!v->producer || !oct_node_moves_data(v->producer)) return nothing_seen(m, v);
+    for (int32_t i = 0; i < oct_node_n_data(v->producer); i++)
+        visit(w, v->producer->in[i]);
+    return OCT_OK;
+}
+
+static oct_status solve_moved(oct_qmap *m, int32_t point, walk *w, oct_arena *a)
+{
+    const size_t n_ids = (size_t)m->g->root->n_value_ids + 1;
+
+    w->todo = oct_arena_array(a, n_ids, sizeof(*w->todo));
+    w->is_known = oct_arena_alloc(a, n_ids);
+    if (!w->todo || !w->is_known) return OCT_ERR_MEMORY;
+    visit(w, m->points[point].value);
+    while (w->n > 0)
+        OCT_TRY(look_behind(m, w, w->todo[--w->n]));
+    if (!w->all) return nothing_seen(m, m->points[point].value);
+    return solve_point(m, point, w->all, NULL, w->is_silu, a);
+}
+
+oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c)
+{
+    oct_arena *a = oct_arena_new(m->ctx);
+    walk w = {.c = c, .is_silu = true};
+    const oct_status st = a ? solve_moved(m, point, &w, a) : OCT_ERR_MEMORY;
+
+    oct_observer_free(w.all);
+    oct_arena_free(a);
+    return st;
+}

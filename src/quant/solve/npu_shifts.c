@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits of shifters. An NPU with power-of-two scales 2^-p rescales by shifting, and its shifters
+ * have room for some bits only (the limits are those of AMD's DPU and NPU). Where exponents that
+ * fit the numbers best do not fit the shifter, the finer side gets coarser: that loses bits which
+ * the shift would lose anyway.
+ */
+#include <math.h>
+
+#include "op/op.h"
+#include "quant/activation_after.h"
+#include "quant/solve/solve.h"
+
+enum {
+    MOST_ROUNDS = 5, /* a change may break a limit elsewhere */
+    SUM_INPUTS = 7,  /* exponents of a sum's operands differ by no more */
+    SUM_LOW = -7,    /* sums: coarsest operand - result */
+    SUM_HIGH = 25,
+    PRODUCT_HIGH = 32, /* products of activations: sum of operands - result; at least 0 */
+    CUT_HIGH = 16,     /* layers: input + weight - result; at least 0 */
+    BIAS_HIGH = 15,    /* layers: input + weight - bias */
+    SUM_BITS = 16      /* that a bias may be shifted by, together with the result's cut */
+};
+
+typedef struct shifts {
+    oct_qmap *m;
+    bool is_changed;
+} shifts;
+
+static oct_qpoint *decider(const shifts *s, int32_t point)
+{
+    oct_qpoint *p = point < 0 ? NULL : &s->m->points[point];
+
+    if (!p || p->state == OCT_QSTATE_OFF) return NULL;
+    p = &s->m->points[oct_qmap_root(s->m, point) - s->m->points];
+    return p->n > 0 && p->spec.is_pow2 ? p : NULL;
+}
+
+static oct_qpoint *input_of(const shifts *s, const oct_node *n, int32_t i)
+{
+    return i < n->n_in && n->in[i] ? decider(s, oct_qmap_at(s->m, n, i)) : NULL;
+}
+
+/* The point behind a node, or behind the activation that is part of it. */
+static oct_qpoint *result_of(const shifts *s, const oct_node *n)
+{
+    const oct_value *v = n->out[0];
+
+    if (s->m->of_value[v->id] < 0) v = oct_behind_of(v).result;
+    return decider(s, s->m->of_value[v->id]);
+}
+
+/* p of the scale 2^-p; for channel k, or the one for all. */
+static int exponent(const oct_qpoint *p, int64_t k)
+{
+    return -ilogbf(p->scale[p->n > 1 ? k % p->n : 0]);
+}
+
+static void set_exponent(shifts *s, oct_qpoint *p, int64_t k, int e)
+{
+    p->scale[p->n > 1 ? k % p->n : 0] = ldexpf(1.0f, -e);
+    s->is_changed = true;
+}
+
+static int64_t channels_of(const oct_qpoint *a, const oct_qpoint *b, const oct_qpoint *c)
+{
+    return OCT_MAX(OCT_MAX(a->n, b->n), c->n);
+}
+
+static void fit_sum(shifts *s, const oct_node *n)
+{
+    oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
+
+    if (!a || !b || !y) return;
+    for (int64_t k = 0; k < channels_of(a, b, y); k++) {
+        int low = OCT_MIN(exponent(a, k), exponent(b, k));
+
+        if (exponent(a, k) > low + SUM_INPUTS) set_exponent(s, a, k, low + SUM_INPUTS);
+        if (exponent(b, k) > low + SUM_INPUTS) set_exponent(s, b, k, low + SUM_INPUTS);
+        if (low - exponent(y, k) < SUM_LOW) set_exponent(s, y, k, low - SUM_LOW);
+        if (low - exponent(y, k) > SUM_HIGH) set_exponent(s, y, k, low - SUM_HIGH);
+    }
+}
+
+static void fit_product(shifts *s, const oct_node *n)
+{
+    oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
+
+    if (!a || !b || !y) return;
+    for (int64_t k = 0; k < channels_of(a, b, y); k++) {
+        const int whole = exponent(a, k) + exponent(b, k);
+
+        if (whole < exponent(y, k)) set_exponent(s, y, k, whole);
+        if (whole - exponent(y, k) > PRODUCT_HIGH) set_exponent(s, y, k, whole - PRODUCT_HIGH);
+    }
+}
+
+/* The unit of a layer's sums: input times weight. */
+static int unit(const oct_qpoint *x, const oct_qpoint *w, int64_t k)
+{
+    return exponent(w, k) + (w->fold ? -ilogbf(w->fold_scale) : exponent(x, k));
+}
+
+/* A result finer than the sum it comes from gains nothing; a sum much finer than it is cut, and so
+ * is one much finer than its bias. */
+static void fit_layer(shifts *s, const oct_node *n)
+{
+    oct_qpoint *x = input_of(s, n, 0), *w = input_of(s, n, 1), *y = result_of(s, n);
+    oct_qpoint *b = input_of(s, n, 2);
+
+    if (!x || !w || !y) return;
+    for (int64_t k = 0; k < channels_of(x, w, y); k++) {
+        const int cut = unit(x, w, k) - exponent(y, k);
+
+        if (cut < 0) set_exponent(s, y, k, exponent(y, k) + cut);
+        if (cut > CUT_HIGH) set_exponent(s, w, k, exponent(w, k) - (cut - CUT_HIGH));
+    }
+    for (int64_t k = 0; b && k < channels_of(x, w, b); k++) {
+        const int above = unit(x, w, k) - exponent(b, k);
+        const int low = OCT_MIN(0, unit(x, w, k) - exponent(y, k) - SUM_BITS);
+
+        if (above < low) set_exponent(s, b, k, unit(x, w, k) - low);
+        if (above > BIAS_HIGH) set_exponent(s, w, k, exponent(w, k) - (above - BIAS_HIGH));
+    }
+}
+
+static const struct {
+    const oct_op *op;
+    void (*fit)(shifts *s, const oct_node *n);
+} rules[] = {
+    {&oct_op_add, fit_sum},       {&oct_op_sub, fit_sum},    {&oct_op_mul, fit_product},
+    {&oct_op_conv, fit_layer},    {&oct_op_gemm, fit_layer}, {&oct_op_conv_transpose, fit_layer},
+    {&oct_op_mat_mul, fit_layer},
+};
+
+void oct_solve_shifts(oct_qmap *m)
+{
+    shifts s = {.m = m, .is_changed = true};
+
+    for (int round = 0; round < MOST_ROUNDS && s.is_changed; round++) {
+        s.is_changed = false;
+        for (const oct_node *n = m->g->first; n; n = n->next)
+            for (size_t i = 0; i < OCT_COUNT(rules); i++)
+                if (oct_node_is(n, rules[i].op)) rules[i].fit(&s, n);
+    }
+}

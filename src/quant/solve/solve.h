@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what calibration saw to scales and zero points; corrections that follow from them. */
+#ifndef OCT_QUANT_SOLVE_SOLVE_H
+#define OCT_QUANT_SOLVE_SOLVE_H
+
+#include "quant/observe/calibrate.h"
+#include "quant/place/place.h"
+
+/* Asks the calibration for what solving and correcting will need. */
+oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
+                           oct_calibration *c);
+
+/* How much each channel of a point counts for the dense layers behind it, by point; NULL: none
+ * reads it (channel_scales.c). */
+oct_status oct_channel_worths(const oct_qmap *m, oct_arena *a, double ***out);
+
+/* Scales between the channels' own and the largest of them (`channel_share`), finer for what is
+ * worth more; the low ends stay where they are. worth: NULL: all the same. */
+void oct_share_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
+                      int64_t n);
+
+/* Scales of activations (activation_scales.c), then of weights, which may depend on them
+ * (weight_scales.c). */
+oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
+
+/* The scale of one point from what was seen of the values that its own is moved from, without
+ * others that share a scale with them. */
+oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c);
+oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
+
+/* Powers of two that the shifters of NPUs can do (npu_shifts.c); others are left alone. */
+void oct_solve_shifts(oct_qmap *m);
+
+/* Signs of codes, so that ONNX Runtime leaves alone what it cannot compute (ort_signs.c). */
+oct_status oct_solve_types(oct_qmap *m);
+
+/*
+ * The values a weight has once quantized, in the weight's own order and scale (folding undone).
+ * `error`: the difference to the float ones instead.
+ */
+oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error, oct_arena *a,
+                             float **out);
+
+/* Bias shifts from the float means of inputs: what weight errors do to the mean is undone. */
+oct_status oct_correct_bias_fast(oct_qmap *m, const oct_calibration *c);
+
+/* Which dimension of a weight is the output channel, which the input channel. */
+typedef struct oct_weight_axes {
+    int out, in;         /* axes; in -1: none (depthwise) */
+    int64_t n_out, n_in; /* n_out: of the whole layer; n_in: of one group */
+    int64_t groups;
+} oct_weight_axes;
+
+bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out); /* false: not such a node */
+
+#endif

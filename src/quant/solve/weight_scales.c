@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Scales of weights. Where an input has a scale for each channel, the weights take those scales in
+ * first (w * fold), so that the integer sum needs only one: no cost at run time, and none in
+ * accuracy as long as weights have a scale for each output.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/conv_geometry.h"
+#include "op/op.h"
+#include "quant/observe/observer.h"
+#include "quant/solve/round_weights.h"
+#include "quant/solve/solve.h"
+
+bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out)
+{
+    const oct_tensor *w = oct_node_const(n, 1);
+    int rank;
+
+    if (!w || w->type.dtype != OCT_DTYPE_F32) return false;
+    rank = w->type.rank;
+    *out = (oct_weight_axes){.groups = 1};
+    if (oct_node_is(n, &oct_op_conv) && rank >= 3) {
+        out->groups = oct_node_attr(n, "group")->i;
+        out->out = 0;
+        out->in = 1;
+    } else if (oct_node_is(n, &oct_op_conv_transpose) && rank >= 3) {
+        out->groups = oct_node_attr(n, "group")->i;
+        out->out = 1;
+        out->in = 0;
+    } else if (oct_node_is(n, &oct_op_gemm) && rank == 2) {
+        const bool transposed = oct_node_attr(n, "transB")->i != 0;
+
+        out->out = transposed ? 0 : 1;
+        out->in = transposed ? 1 : 0;
+    } else if (oct_node_is(n, &oct_op_mat_mul) && rank == 2) {
+        out->out = 1;
+        out->in = 0;
+    } else {
+        return false;
+    }
+    out->n_out = w->type.dim[out->out];
+    out->n_in = w->type.dim[out->in];
+    return out->groups >= 1;
+}
+
+/* Factors for each input channel, if those have different scales. */
+static oct_status find_fold(oct_qmap *m, oct_qpoint *p, const oct_weight_axes *ax, oct_arena *a)
+{
+    const float *scale;
+    const int32_t *zero;
+    int64_t n;
+    bool is_integer, same = true;
+    float most = 0;
+
+    OCT_TRY(oct_place_input_scales(m, p->node, 0, a, &n, &scale, &zero, &is_integer));
+    if (!is_integer || n <= 1 || ax->n_in == 1 || !oct_node_is(p->node, &oct_op_conv))
+        return OCT_OK;
+    for (int64_t c = 0; c < n; c++) {
+        most = OCT_MAX(most, scale[c]);
+        same = same && scale[c] == scale[0];
+    }
+    if (same || n != ax->n_in * ax->groups) return OCT_OK;
+    p->fold_rows = ax->groups == 1 ? 1 : ax->n_out;
+    p->fold_columns = ax->n_in;
+    p->fold_scale = most;
+    p->fold = oct_arena_array(m->arena, (size_t)(p->fold_rows * ax->n_in), sizeof(float));
+    if (!p->fold) return OCT_ERR_MEMORY;
+    for (int64_t r = 0; r < p->fold_rows; r++)
+        for (int64_t c = 0; c < ax->n_in; c++) {
+            const int64_t group = ax->groups == 1 ? 0 : r / (ax->n_out / ax->groups);
+
+            p->fold[r * ax->n_in + c] = scale[group * ax->n_in + c] / most;
+        }
+    return OCT_OK;
+}
+
+/* The weight as it is quantized: with the factors. */
+static oct_status folded(const oct_qpoint *p, oct_arena *a, float **out)
+{
+    const oct_tensor *w = p->value->data;
+    const int64_t len = oct_tensor_length(w), inner = oct_type_span(&w->type, 2, w->type.rank);
+    float *x = oct_arena_array(a, (size_t)len + 1, sizeof(float));
+
+    if (!(*out = x)) return OCT_ERR_MEMORY;
+    memcpy(x, w->data, (size_t)len * sizeof(float));
+    for (int64_t i = 0; p->fold && i < len; i++) {
+        const int64_t c = i / inner % w->type.dim[1], o = i / inner / w->type.dim[1];
+
+        x[i] *= p->fold[(p->fold_rows == 1 ? 0 : o) * p->fold_columns + c];
+    }
+    return OCT_OK;
+}
+
+/* A tensor seen along one axis: [outer, n, inner]. */
+typedef struct lanes {
+    int64_t outer, n, inner;
+} lanes;
+
+static lanes lanes_of(const oct_tensor *w, int axis)
+{
+    if (axis == OCT_QSPEC_PER_TENSOR) return (lanes){1, 1, oct_tensor_length(w)};
+    return (lanes){oct_type_span(&w->type, 0, axis), w->type.dim[axis],
+                   oct_type_span(&w->type, axis + 1, w->type.rank)};
+}
+
+/* A bias is stored in 32 bits at input scale * weight scale. A channel whose weights are next to
+ * nothing beside its bias (dead ones: scales of 1e-11) gets a scale that leaves the bias room, and
+ * as much again for its correction. Below this, weights move the sum by less than a rounding of
+ * the result, so live channels never come near. */
+#define BIAS_ROOM 0x1p29
+
+static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, float *scale,
+                                      int64_t n, oct_arena *a)
+{
+    const oct_tensor *bias = p->node && p->node->n_in > 2 ? oct_node_const(p->node, 2) : NULL;
+    const float *x = &p->fold_scale;
+    const int32_t *zero;
+    bool is_integer = true;
+    int64_t n_x = 1, n_bias;
+
+    if (p->role != OCT_QROLE_WEIGHT || !bias || bias->type.dtype != OCT_DTYPE_F32) return OCT_OK;
+    if (!p->fold) OCT_TRY(oct_place_input_scales(m, p->node, 0, a, &n_x, &x, &zero, &is_integer));
+    n_bias = oct_tensor_length(bias);
+    if (!is_integer || n_bias < 1 || n_bias % n || n_bias % n_x) return OCT_OK;
+    for (int64_t i = 0; i < n_bias; i++) {
+        float *s = &scale[n > 1 ? i % n : 0];
+        const double b = fabs((double)((const float *)bias->data)[i]);
+        double least = b / BIAS_ROOM / (double)x[i / (n_bias / n_x)];
+
+        if (!(least > (double)*s) || !(least < 0x1p120)) continue;
+        if (p->spec.is_pow2) least = exp2(ceil(log2(least)));
+        *s = (float)least;
+    }
+    return OCT_OK;
+}
+
+static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_arena *a)
+{
+    oct_qpoint *p = &m->points[i];
+    const oct_tensor *w = p->value->data;
+    const lanes l = lanes_of(w, p->spec.axis);
+    float *x, *lane = oct_arena_array(a, (size_t)(l.outer * l.inner) + 1, sizeof(float));
+    float *scale = oct_arena_array(a, (size_t)l.n + 1, sizeof(float));
+    int32_t *zero = oct_arena_array(a, (size_t)l.n + 1, sizeof(int32_t));
+
+    if (!lane || !scale || !zero) return OCT_ERR_MEMORY;
+    OCT_TRY(folded(p, a, &x));
+    for (int64_t c = 0; c < l.n; c++) {
+        float low, high;
+
+        for (int64_t o = 0; o < l.outer; o++)
+            memcpy(lane + o * l.inner, x + (o * l.n + c) * l.inner,
+                   (size_t)l.inner * sizeof(float));
+        for (int64_t k = 0; k < l.outer * l.inner; k++)
+            if (!isfinite(lane[k]))
+                return oct_node_fail(p->node, OCT_ERR_FORMAT, "its weight '%s' is not finite",
+                                     p->value->name);
+        OCT_TRY(oct_weight_range(m->ctx, kind, &p->spec, lane, l.outer * l.inner, 1, &low, &high));
+        oct_qspec_solve(&p->spec, low, high, &scale[c], &zero[c]);
+    }
+    OCT_TRY(leave_room_for_bias(m, p, scale, l.n, a));
+    return oct_qpoint_set(m, i, scale, zero, l.n);
+}
+
+oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o)
+{
+    oct_arena *a = oct_arena_new(m->ctx);
+    oct_status st = a ? OCT_OK : OCT_ERR_MEMORY;
+
+    for (int32_t i = 0; i < m->n_points && !st; i++) {
+        oct_qpoint *p = &m->points[i];
+        const char *kind = p->observer        ? p->observer
+                           : o->weight_ranges ? o->weight_ranges
+                                              : t->weight_ranges;
+        oct_weight_axes ax;
+
+        if (p->state != OCT_QSTATE_ACTIVE || !p->value->data) continue;
+        if (p->role == OCT_QROLE_WEIGHT && p->node && oct_weight_axes_of(p->node, &ax))
+            st = find_fold(m, p, &ax, a);
+        if (!st) st = solve_weight(m, i, p->role == OCT_QROLE_WEIGHT ? kind : "max", a);
+        oct_arena_reset(a);
+    }
+    oct_arena_free(a);
+    return st;
+}
+
+oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error, oct_arena *a,
+                             float **out)
+{
+    const oct_tensor *w = p->value->data;
+    const lanes l = lanes_of(w, p->spec.axis);
+    const int64_t inner = oct_type_span(&w->type, 2, w->type.rank);
+    const int64_t taps = oct_weight_taps(p);
+    const float *original = w->data;
+    float *x;
+
+    (void)m;
+    OCT_TRY(folded(p, a, &x));
+    for (int64_t at = 0; at < oct_tensor_length(w); at += taps) {
+        const int64_t k = p->n > 1 ? at / l.inner % l.n : 0;
+        int32_t code[OCT_MAX_TAPS];
+
+        oct_round_weights(&p->spec, p->scale[k], p->zero[k], x + at, code, taps);
+        for (int64_t i = 0; i < taps; i++)
+            x[at + i] = oct_qspec_value(p->scale[k], p->zero[k], code[i]);
+    }
+    for (int64_t i = 0; i < oct_tensor_length(w); i++) {
+        const int64_t c = p->fold ? i / inner % w->type.dim[1] : 0;
+        const int64_t o = p->fold ? i / inner / w->type.dim[1] : 0;
+
+        if (p->fold) x[i] /= p->fold[(p->fold_rows == 1 ? 0 : o) * p->fold_columns + c];
+        if (error) x[i] -= original[i];
+    }
+    *out = x;
+    return OCT_OK;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Targets: what a runtime computes in integers, and of what kind its integers are. Data only. */
+#ifndef OCT_QUANT_TARGET_TARGET_H
+#define OCT_QUANT_TARGET_TARGET_H
+
+#include "quant/qmap.h"
+
+typedef enum oct_concat_rule {
+    OCT_CONCAT_KEEP,       /* each segment keeps its own scale */
+    OCT_CONCAT_SHARE,      /* all operands and the result have one scale */
+    OCT_CONCAT_REQUANTIZE, /* the result has its own scale */
+} oct_concat_rule;
+
+typedef enum oct_bias_rule {
+    OCT_BIAS_I32,   /* scale = input's * weight's */
+    OCT_BIAS_FLOAT, /* not quantized */
+    OCT_BIAS_POW2,  /* own power of two, 8 or 16 bits as NPUs have it: see `bias` */
+} oct_bias_rule;
+
+enum {
+    /* activations have a scale for each channel in front of depthwise convolutions; only if no
+     * dense layer reads them too; and half-way so in front of other convolutions; only if nothing
+     * but convolutions makes and reads them */
+    OCT_TARGET_CHANNELS_AT_DEPTHWISE = 1u << 0,
+    OCT_TARGET_DEPTHWISE_ALONE = 1u << 1,
+    OCT_TARGET_CHANNELS_AT_DENSE = 1u << 2,
+    OCT_TARGET_ONLY_CONV_CHANNELS = 1u << 13,
+
+    OCT_TARGET_FUSES_ACTIVATION = 1u << 3, /* SiLU & co. on the sum; else only Relu and Clip */
+    OCT_TARGET_FUSES_RESIDUAL = 1u << 4,   /* conv + Add (+ act) without a point between */
+    OCT_TARGET_QDQ_BEHIND_MOVES = 1u << 5, /* MaxPool, Reshape..: a pair behind each, same scale */
+    OCT_TARGET_INPUTS_ONLY = 1u << 6,      /* points only where weighted operators read */
+    OCT_TARGET_SKIP_BRANCH = 1u << 7,      /* residual Add: only the branch that skips */
+    OCT_TARGET_CONST_OPERANDS = 1u << 8,   /* constants of Add, Mul.. are quantized as well */
+    OCT_TARGET_SOFTMAX_LAST = 1u << 9,     /* Softmax is slow along any axis but the last */
+    OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integers lie so: what is fast there differs */
+
+    /* a convolution is integer only if a point follows at once: decide by error where one in front
+     * of SiLU is harmless */
+    OCT_TARGET_MAY_PREACT = 1u << 11,
+    OCT_TARGET_MAY_STAY_FLOAT = 1u << 12, /* layers for whose input one scale is too coarse */
+};
+
+/* Nanoseconds that something takes: fixed, for each element of its result, for each multiply-add
+ * (output channels rounded up to `lanes`). */
+typedef struct oct_cost {
+    double fixed, element, mac;
+    int lanes; /* 0: as many as there are */
+} oct_cost;
+
+typedef enum oct_cost_kind {
+    OCT_COST_NONE, /* the same in integers and float, or nothing */
+    OCT_COST_CONV,
+    OCT_COST_DEPTHWISE,     /* channels in blocks of 16 */
+    OCT_COST_DEPTHWISE_ODD, /* others */
+    OCT_COST_GATE,          /* x * sigmoid(x) */
+    OCT_COST_ACT,
+    OCT_COST_SUM,    /* and product */
+    OCT_COST_JOIN,   /* Concat */
+    OCT_COST_BORDER, /* into integers; out of them */
+    OCT_COST_COUNT
+} oct_cost_kind;
+
+typedef struct oct_cost_row {
+    oct_cost integer, floating;
+} oct_cost_row;
+
+typedef struct oct_target {
+    const char *name, *help;
+    const char *best_for; /* "ONNX Runtime on CPUs": for the summary */
+    oct_qspec act, weight, bias_spec;
+    oct_bias_rule bias;
+    oct_concat_rule concat;
+    unsigned flags;
+    const char *const *ops; /* computed in integers; NULL at the end */
+    const char *act_ranges, *channel_ranges, *weight_ranges;
+    int opset;                 /* of the exported file, at least */
+    const oct_cost_row *costs; /* by kind; NULL: integers always pay */
+} oct_target;
+
+const oct_target *oct_target_at(int i); /* NULL beyond the end */
+oct_status oct_target_find(oct_ctx *ctx, const char *name,
+                           const oct_target **out); /* else nearest */
+bool oct_target_computes(const oct_target *t, const oct_op *op);
+
+#endif

@@ -57,7 +57,7 @@ static void *get(size_t size)
 }
 
 /* The best of many runs, in seconds. */
-static double best_time(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+static double best_time(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                         int n_threads)
 {
     double best = 1e9;
@@ -95,8 +95,8 @@ static double measure(const oct_int8 *set, const bench_case *k, const oct_act *a
             *y = get((size_t)(out * out * k->c_out));
     float *scale = get((size_t)k->c_out * sizeof(float)), y_scale = 0.05f;
     int32_t zero = 7, x_zero = 128;
-    void *memory, *lists = get(oct_int8_finish_size(k->c_out)), *scratch;
-    oct_int8_finish f;
+    void *memory, *lists = get(oct_int8_epilogue_size(k->c_out)), *scratch;
+    oct_int8_epilogue f;
     oct_rng rng;
     double t;
 
@@ -118,12 +118,12 @@ static double measure(const oct_int8 *set, const bench_case *k, const oct_act *a
                                            .x_zero = &x_zero,
                                            .n_zero = 1},
                        memory, &c);
-    oct_int8_finish_pack(&(oct_int8_finish_spec){.c = k->c_out,
-                                                 .scale = scale,
-                                                 .act = {*act, {0}},
-                                                 .out = OCT_INT8_U8,
-                                                 .y = {1, &y_scale, &zero}},
-                         lists, &f);
+    oct_int8_epilogue_pack(&(oct_int8_epilogue_spec){.c = k->c_out,
+                                                     .scale = scale,
+                                                     .act = {*act, {0}},
+                                                     .out = OCT_INT8_U8,
+                                                     .y = {1, &y_scale, &zero}},
+                           lists, &f);
     scratch = get(c.scratch_size * (size_t)n_threads);
     t = best_time(&c, &f, &(oct_int8_io){x, NULL, y, scratch, NULL, NULL}, n_threads);
     free(w);

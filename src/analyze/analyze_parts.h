@@ -10,7 +10,7 @@ struct oct_noise;
 
 /* split_outputs.c: what to measure for an outlet, as a whole: few numbers of an output matter, and
  * those are not spread evenly. */
-void oct_outlet_noise(const oct_outlet *o, struct oct_noise *out);
+void oct_output_slice_noise(const oct_output_slice *o, struct oct_noise *out);
 
 /* layers.c: rows for units, with what needs no pictures; outputs without errors. */
 oct_status oct_analyze_layers(oct_analysis *a, const oct_pair *p);

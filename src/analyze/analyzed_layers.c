@@ -8,7 +8,7 @@
 /* --- weights --- */
 
 /* Computes what depends on constants alone; by value id of the quantized network. */
-static oct_status fold(const oct_unit *u, oct_tensor **known)
+static oct_status fold(const oct_pair_layer *u, oct_tensor **known)
 {
     oct_tensor *in[OCT_MAX_IN] = {NULL}, *out[1] = {NULL};
 
@@ -28,7 +28,7 @@ static oct_status fold(const oct_unit *u, oct_tensor **known)
 }
 
 /* The node of the cone that does what the anchor does. */
-static const oct_node *anchor_in(const oct_unit *u)
+static const oct_node *anchor_in(const oct_pair_layer *u)
 {
     for (int32_t k = 0; k < u->n_cone; k++)
         if (u->cone[k]->op == u->anchor->op) return u->cone[k];
@@ -46,7 +46,7 @@ static double noise_of(const oct_tensor *exact, const oct_tensor *t)
     return oct_distance_noise(&d);
 }
 
-static oct_status look_at_weights(const oct_pair *p, const oct_unit *u, oct_analyzed_layer *l)
+static oct_status look_at_weights(const oct_pair *p, const oct_pair_layer *u, oct_analyzed_layer *l)
 {
     const oct_node *n = u->has_weights ? anchor_in(u) : NULL;
     const oct_value *w = n ? oct_node_in(n, 1) : NULL;
@@ -73,7 +73,7 @@ static int32_t bits_of(const oct_value *v)
 }
 
 /* Integers that are constants are weights, unless they are the wide ones of a bias. */
-static void look_at_codes(const oct_unit *u, oct_analyzed_layer *l)
+static void look_at_codes(const oct_pair_layer *u, oct_analyzed_layer *l)
 {
     for (int32_t k = 0; k < u->n_cone; k++) {
         const oct_node *n = u->cone[k];
@@ -88,7 +88,7 @@ static void look_at_codes(const oct_unit *u, oct_analyzed_layer *l)
     }
 }
 
-static oct_status fill_row(const oct_pair *p, const oct_unit *u, oct_analyzed_layer *l)
+static oct_status fill_row(const oct_pair *p, const oct_pair_layer *u, oct_analyzed_layer *l)
 {
     const oct_node *n = u->anchor;
 

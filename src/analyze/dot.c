@@ -220,10 +220,11 @@ static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_va
 }
 
 /* The DOT name of what makes v; false for constants. */
-static bool put_source(oct_str *out, const oct_graph *g, const oct_part *parts, const oct_value *v)
+static bool put_source(oct_str *out, const oct_graph *g, const oct_domain *parts,
+                       const oct_value *v)
 {
     if (v->producer) {
-        if (parts[v->producer->id] == OCT_PART_CONSTANT) return false;
+        if (parts[v->producer->id] == OCT_DOMAIN_CONSTANT) return false;
         oct_str_printf(out, "n%d", (int)v->producer->id);
         return true;
     }
@@ -242,7 +243,7 @@ typedef struct edge_end {
     bool first; /* edges of first operands are heavier: they keep the main road straight */
 } edge_end;
 
-static void put_edge(oct_str *out, const oct_graph *g, const oct_part *parts, const oct_value *v,
+static void put_edge(oct_str *out, const oct_graph *g, const oct_domain *parts, const oct_value *v,
                      edge_end to)
 {
     if (!put_source(out, g, parts, v)) return;
@@ -270,14 +271,14 @@ static void put_head(oct_str *out, const oct_graph *g)
 }
 
 /* Nodes that work on constants only are as invisible as the constants. */
-static bool is_hidden(const oct_part *parts, const oct_node *n)
+static bool is_hidden(const oct_domain *parts, const oct_node *n)
 {
-    return parts[n->id] == OCT_PART_CONSTANT;
+    return parts[n->id] == OCT_DOMAIN_CONSTANT;
 }
 
 oct_status oct_graph_dot(const oct_graph *g, oct_str *out)
 {
-    oct_part *parts = oct_graph_parts(g);
+    oct_domain *parts = oct_graph_domains(g);
 
     if (!parts) return OCT_ERR_MEMORY;
     put_head(out, g);

@@ -25,7 +25,7 @@ static bool is_comparable(const oct_pair *p, const oct_value *v)
 static void list_values(const oct_pair *p, listing *l)
 {
     for (int32_t i = 0; i < p->n_outlets; i++)
-        oct_outlet_noise(&p->outlets[i], &l->values[l->n++]);
+        oct_output_slice_noise(&p->outlets[i], &l->values[l->n++]);
     for (int32_t i = 0; i < p->n_units; i++)
         if (is_comparable(p, p->units[i].anchor->out[0])) add(l, p->units[i].anchor->out[0]);
 }

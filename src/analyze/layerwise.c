@@ -28,7 +28,7 @@ typedef struct target {
 
 /* One worker's part; the sums of all are merged at the end. */
 typedef struct worker {
-    oct_partial second;
+    oct_rerun second;
     oct_distance *distances; /* units x targets */
     oct_distance *exact;     /* of each target: only what the float network has */
     float **numbers;         /* of each target, for the picture at work: the float network's */
@@ -58,12 +58,12 @@ static oct_status add_cones(shared *s, oct_value ***made)
     const oct_pair *p = s->p;
 
     for (int32_t i = 0; i < p->n_units; i++) {
-        const oct_unit *u = &p->units[i];
+        const oct_pair_layer *u = &p->units[i];
 
         if (!u->is_integer) continue;
         made[i] = oct_arena_array(s->arena, (size_t)u->last->n_out + 1, sizeof(**made));
         if (!made[i]) return OCT_ERR_MEMORY;
-        OCT_TRY(oct_pair_copy_cone(p, u, s->g, made[i]));
+        OCT_TRY(oct_pair_copy_subgraph(p, u, s->g, made[i]));
     }
     return OCT_OK;
 }
@@ -139,7 +139,7 @@ static oct_status find_parts(shared *s, target *t, const uint8_t *is_in, int64_t
     return OCT_OK;
 }
 
-static oct_status add_target(shared *s, const oct_outlet *o, int32_t slot)
+static oct_status add_target(shared *s, const oct_output_slice *o, int32_t slot)
 {
     const int64_t len = oct_type_len(&s->plan->slots[slot].type);
     const int64_t end = len > 0 ? place_of(s->plan, slot, len - 1) + 1 : 0;
@@ -191,7 +191,7 @@ static oct_status compile(shared *s, int32_t n_threads, const uint8_t *wanted)
     oct_plan_options_init(&o);
     o.n_threads = n_threads;
     o.simulate = 1;
-    return oct_plan_new_apart(s->g, &o, wanted, &s->plan);
+    return oct_plan_new_unshared(s->g, &o, wanted, &s->plan);
 }
 
 static oct_status prepare(shared *s, int32_t n_threads)
@@ -234,7 +234,7 @@ static void gather(const oct_run *r, const target *t, float *to)
 
 static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *first)
 {
-    OCT_TRY(oct_partial_run(&w->second, first, &s->changes[unit]));
+    OCT_TRY(oct_rerun_run(&w->second, first, &s->changes[unit]));
     for (int32_t i = 0; i < s->n_targets; i++) {
         const target *t = &s->targets[i];
         const int32_t at = unit * s->n_targets + i;
@@ -255,7 +255,7 @@ static oct_status one(void *user, int32_t number, oct_ctx *ctx, oct_run *first, 
     const int64_t all = s->p->images * s->p->n_units;
 
     (void)index;
-    oct_partial_reset(&w->second);
+    oct_rerun_reset(&w->second);
     for (int32_t i = 0; i < s->n_targets; i++) {
         gather(first, &s->targets[i], w->numbers[i]);
         oct_distance_see(&w->exact[i], w->numbers[i], w->numbers[i], s->targets[i].len);
@@ -297,7 +297,7 @@ static oct_status hire(shared *s, worker *w)
         oct_distance_init(&w->exact[i], NULL);
         w->exact[i].exact.count = counts;
     }
-    return oct_partial_new(s->p->ctx, s->plan, &w->second);
+    return oct_rerun_new(s->p->ctx, s->plan, &w->second);
 }
 
 static void merge(shared *s)
@@ -356,7 +356,7 @@ oct_status oct_analyze_layerwise(oct_analysis *a, const oct_pair *p)
 
     st = (s.arena = oct_arena_new(p->ctx)) ? run_all(&s, a) : OCT_ERR_MEMORY;
     for (int32_t i = 0; i < s.n_workers; i++)
-        oct_partial_free(&s.workers[i].second);
+        oct_rerun_free(&s.workers[i].second);
     oct_plan_free(s.plan);
     oct_graph_free(s.g);
     oct_arena_free(s.arena);

@@ -12,7 +12,7 @@
 static void mark_kept(const oct_pair *p, uint8_t *is_kept)
 {
     for (int32_t i = 0; i < p->n_units; i++) {
-        const oct_unit *u = &p->units[i];
+        const oct_pair_layer *u = &p->units[i];
 
         for (int32_t k = 0; u->is_integer && k < u->last->n_out; k++)
             if (u->last->out[k]) is_kept[u->last->out[k]->id] = 1;
@@ -31,13 +31,13 @@ static int32_t list_values(const oct_pair *p, const uint8_t *is_kept, oct_noise 
     int32_t n = 0;
 
     for (; n < p->n_outlets; n++)
-        oct_outlet_noise(&p->outlets[n], &values[n]);
+        oct_output_slice_noise(&p->outlets[n], &values[n]);
     for (int32_t i = 0; i < p->exact->n_value_ids; i++)
         if (is_kept[i]) values[n++] = (oct_noise){.name = p->exact->values[i]->name, .most = 1};
     return n;
 }
 
-static oct_status measure(const oct_pair *p, const oct_unit *u, const uint8_t *is_kept,
+static oct_status measure(const oct_pair *p, const oct_pair_layer *u, const uint8_t *is_kept,
                           oct_noise *values, oct_error *out)
 {
     const int32_t n = list_values(p, is_kept, values);

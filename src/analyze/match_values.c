@@ -169,7 +169,7 @@ static oct_status drop_false_twins(oct_pair *p)
     return OCT_OK;
 }
 
-oct_status oct_pair_twins(oct_pair *p)
+oct_status oct_pair_match_values(oct_pair *p)
 {
     OCT_TRY(match_names(p));
     OCT_TRY(check_matching(p));

@@ -86,7 +86,7 @@ static bool collect(finder *f, const candidate *c)
     return good && f->n_list > 0;
 }
 
-static oct_status take_cone(finder *f, oct_unit *u)
+static oct_status take_cone(finder *f, oct_pair_layer *u)
 {
     const oct_node **cone = oct_arena_array(f->p->arena, (size_t)f->n_list, sizeof(*cone));
 
@@ -132,13 +132,13 @@ static void split_groups(finder *f)
 static oct_status add_unit(finder *f, const candidate *c)
 {
     oct_pair *p = f->p;
-    oct_unit *u = &p->units[p->n_units];
+    oct_pair_layer *u = &p->units[p->n_units];
     oct_weight_axes ax;
 
-    *u = (oct_unit){.anchor = c->anchor,
-                    .last = c->last,
-                    .has_weights = oct_weight_axes_of(c->anchor, &ax),
-                    .is_tail = f->is_tail[c->anchor->id]};
+    *u = (oct_pair_layer){.anchor = c->anchor,
+                          .last = c->last,
+                          .has_weights = oct_weight_axes_of(c->anchor, &ax),
+                          .is_tail = f->is_tail[c->anchor->id]};
     if (collect(f, c)) OCT_TRY(take_cone(f, u));
     if (!u->is_integer && !u->has_weights) return OCT_OK;
     if (c->group >= 0)
@@ -293,11 +293,11 @@ static oct_status prepare(finder *f)
     return oct_tail_find(p->exact, "auto", p->arena, f->is_tail, &p->tail_text);
 }
 
-oct_status oct_pair_units(oct_pair *p)
+oct_status oct_pair_find_layers(oct_pair *p)
 {
     finder f = {.p = p};
 
-    OCT_TRY(oct_pair_twins(p));
+    OCT_TRY(oct_pair_match_values(p));
     OCT_TRY(prepare(&f));
     split_groups(&f);
     OCT_TRY(find_units(&f));

@@ -5,7 +5,7 @@
 
 #include "analyze/value_stats.h"
 
-static double kurtosis(const oct_tally *t)
+static double kurtosis(const oct_value_stats *t)
 {
     const double n = (double)OCT_MAX(t->n, (int64_t)1);
     const double m1 = oct_sum_value(&t->power[0]) / n, m2 = oct_sum_value(&t->power[1]) / n;
@@ -24,7 +24,7 @@ static int by_size(const void *a, const void *b)
 }
 
 /* The widest channel's range over the median channel's, for those that are not constant. */
-static oct_status spread(oct_arena *a, const oct_tally *t, double *out)
+static oct_status spread(oct_arena *a, const oct_value_stats *t, double *out)
 {
     double *width = oct_arena_array(a, (size_t)t->n_channels + 1, sizeof(*width));
     int64_t n = 0;
@@ -72,8 +72,8 @@ static void fill_scale(const oct_grid *g, oct_analyzed_point *p)
     p->levels = oct_grid_levels(g);
 }
 
-oct_status oct_tally_point(const oct_tally *t, oct_arena *scratch, oct_arena *a,
-                           oct_analyzed_point *p)
+oct_status oct_value_stats_of_point(const oct_value_stats *t, oct_arena *scratch, oct_arena *a,
+                                    oct_analyzed_point *p)
 {
     const double signal = oct_sum_value(&t->power[1]);
 

@@ -48,7 +48,8 @@ static oct_status copy_node(copier *c, const oct_node *n)
     return made ? copy_attributes(n, made) : OCT_ERR_MEMORY;
 }
 
-oct_status oct_pair_copy_cone(const oct_pair *p, const oct_unit *u, oct_graph *to, oct_value **made)
+oct_status oct_pair_copy_subgraph(const oct_pair *p, const oct_pair_layer *u, oct_graph *to,
+                                  oct_value **made)
 {
     copier c = {.p = p,
                 .to = to,
@@ -67,18 +68,18 @@ oct_status oct_pair_copy_cone(const oct_pair *p, const oct_unit *u, oct_graph *t
 }
 
 /* Readers of the unit read its copy, which read what the unit did. */
-static oct_status splice(const oct_pair *p, const oct_unit *u, oct_graph *g)
+static oct_status splice(const oct_pair *p, const oct_pair_layer *u, oct_graph *g)
 {
     oct_value **made = oct_arena_array(g->arena, (size_t)u->last->n_out + 1, sizeof(*made));
 
     if (!made) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_pair_copy_cone(p, u, g, made));
+    OCT_TRY(oct_pair_copy_subgraph(p, u, g, made));
     for (int32_t i = 0; i < u->last->n_out; i++)
         if (made[i]) OCT_TRY(oct_value_replace_uses(g->values[u->last->out[i]->id], made[i]));
     return oct_graph_sort(g);
 }
 
-oct_status oct_pair_splice(const oct_pair *p, const oct_unit *u, oct_graph **out)
+oct_status oct_pair_splice(const oct_pair *p, const oct_pair_layer *u, oct_graph **out)
 {
     oct_graph *g = NULL;
     oct_status st;

@@ -87,7 +87,7 @@ static oct_status take_quantized(oct_pair *p, const oct_graph *g)
         OCT_TRY(oct_graph_clone(g, &p->quantized));
     for (const oct_node *n = p->quantized->first; n; n = n->next)
         OCT_TRY(oct_codes_check(n));
-    OCT_TRY(oct_pair_borders(p->quantized, p->exact));
+    OCT_TRY(oct_pair_float_io(p->quantized, p->exact));
     OCT_TRY(bind_inputs(p));
     return tidy(p->quantized);
 }
@@ -150,8 +150,8 @@ oct_status oct_pair_new(const oct_graph *exact, const oct_graph *quantized,
     if (!st) st = check_order(exact, quantized);
     if (!st) st = take_exact(p, exact, quantized, images, o);
     if (!st) st = take_quantized(p, quantized);
-    if (!st) st = oct_pair_units(p);
-    if (!st) st = oct_pair_outlets(p);
+    if (!st) st = oct_pair_find_layers(p);
+    if (!st) st = oct_pair_split_outputs(p);
     if (st) {
         oct_pair_free(p);
         return st;

@@ -15,14 +15,14 @@
 #include "feed/feed.h"
 #include "op/qparams.h"
 
-typedef struct oct_unit {
+typedef struct oct_pair_layer {
     const oct_node *anchor, *last; /* of the exact network; the same for a node alone */
     const oct_node **cone;         /* of the quantized network, in its order; none: it is float */
     int32_t n_cone;
     bool is_integer;  /* integers are in the cone */
     bool has_weights; /* the anchor has */
     bool is_tail;
-} oct_unit;
+} oct_pair_layer;
 
 /* A place where the quantized network has codes, under one set of scales. */
 typedef struct oct_site {
@@ -32,12 +32,12 @@ typedef struct oct_site {
 
 /* Some channels of an output, of like magnitude: errors of scores (0..1) beside boxes (0..640)
  * would not show. */
-typedef struct oct_outlet {
+typedef struct oct_output_slice {
     const oct_value *value; /* of the exact network */
     const char *name;       /* "output0[:, 4:84]" */
     const int64_t *places;  /* its numbers, in the order of ONNX; NULL: all of it */
     int64_t n;
-} oct_outlet;
+} oct_output_slice;
 
 typedef struct oct_pair {
     oct_ctx *ctx;
@@ -49,14 +49,14 @@ typedef struct oct_pair {
     oct_value **twin;      /* by value id of `quantized`: the same value of `exact`, or NULL */
     oct_value **twin_of;   /* by value id of `exact`: the other way */
     const char *tail_text; /* where the tail begins, or NULL */
-    oct_unit *units;       /* all layers: with integers, or with weights; in order */
+    oct_pair_layer *units; /* all layers: with integers, or with weights; in order */
     int32_t n_units;
     int32_t *unit_of; /* by node id of `exact`: index, or -1 */
     oct_site *sites;
     int32_t n_sites;
     const oct_value **outputs; /* of `exact`: what errors are measured at */
     int32_t n_outputs;
-    oct_outlet *outlets; /* the same, split up */
+    oct_output_slice *outlets; /* the same, split up */
     int32_t n_outlets;
 } oct_pair;
 
@@ -67,27 +67,27 @@ void oct_pair_free(oct_pair *p); /* accepts NULL */
 
 /* side_by_side_io.c: a network fed with codes, or giving codes, is fed with numbers, and gives
  * them. */
-oct_status oct_pair_borders(oct_graph *quantized, const oct_graph *exact);
+oct_status oct_pair_float_io(oct_graph *quantized, const oct_graph *exact);
 
 /*
  * quantized_subgraph.c: what the quantized network has for a unit, into a copy of `exact` (whose
  * ids are the same), behind its nodes. made[i] is what stands for output i of the unit's last node,
  * or NULL.
  */
-oct_status oct_pair_copy_cone(const oct_pair *p, const oct_unit *u, oct_graph *to,
-                              oct_value **made);
+oct_status oct_pair_copy_subgraph(const oct_pair *p, const oct_pair_layer *u, oct_graph *to,
+                                  oct_value **made);
 
 /* The exact network, with only this unit quantized. */
-oct_status oct_pair_splice(const oct_pair *p, const oct_unit *u, oct_graph **out);
+oct_status oct_pair_splice(const oct_pair *p, const oct_pair_layer *u, oct_graph **out);
 
 /* match_values.c: finds which values are the same in both. Fails if the two do not belong together.
  */
-oct_status oct_pair_twins(oct_pair *p);
+oct_status oct_pair_match_values(oct_pair *p);
 
 /* split_outputs.c: splits outputs, by what they are for the first picture. */
-oct_status oct_pair_outlets(oct_pair *p);
+oct_status oct_pair_split_outputs(oct_pair *p);
 
 /* pair_layers.c: finds units and sites. */
-oct_status oct_pair_units(oct_pair *p);
+oct_status oct_pair_find_layers(oct_pair *p);
 
 #endif

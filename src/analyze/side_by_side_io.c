@@ -76,7 +76,7 @@ static bool is_float(const oct_value *v)
     return v && v->type.dtype == OCT_DTYPE_F32;
 }
 
-oct_status oct_pair_borders(oct_graph *quantized, const oct_graph *exact)
+oct_status oct_pair_float_io(oct_graph *quantized, const oct_graph *exact)
 {
     for (int32_t i = 0; i < OCT_MIN(quantized->n_inputs, exact->n_inputs); i++)
         if (is_float(exact->inputs[i]) && !is_float(quantized->inputs[i]))

@@ -135,11 +135,11 @@ static oct_status name_part(const oct_pair *p, const profile *f, bool upper, con
 static oct_status add_part(oct_pair *p, const profile *f, bool upper)
 {
     const int64_t len = oct_type_len(&f->value->type);
-    oct_outlet *o = &p->outlets[p->n_outlets++];
+    oct_output_slice *o = &p->outlets[p->n_outlets++];
     int64_t *places = oct_arena_array(p->arena, (size_t)len + 1, sizeof(*places));
 
     if (!places) return OCT_ERR_MEMORY;
-    *o = (oct_outlet){.value = f->value, .places = places};
+    *o = (oct_output_slice){.value = f->value, .places = places};
     for (int64_t i = 0; i < len; i++)
         if (f->is_upper[i / f->inner % f->n] == upper) places[o->n++] = i;
     return name_part(p, f, upper, &o->name);
@@ -148,7 +148,7 @@ static oct_status add_part(oct_pair *p, const profile *f, bool upper)
 static void add_whole(oct_pair *p, const oct_value *v)
 {
     p->outlets[p->n_outlets++] =
-        (oct_outlet){.value = v, .name = v->name, .n = oct_type_len(&v->type)};
+        (oct_output_slice){.value = v, .name = v->name, .n = oct_type_len(&v->type)};
 }
 
 static oct_status make_profile(oct_arena *a, const oct_value *v, profile *f)
@@ -162,7 +162,7 @@ static oct_status make_profile(oct_arena *a, const oct_value *v, profile *f)
     return f->top && f->is_upper ? OCT_OK : OCT_ERR_MEMORY;
 }
 
-oct_status oct_pair_outlets(oct_pair *p)
+oct_status oct_pair_split_outputs(oct_pair *p)
 {
     observer o = {.n = p->n_outputs};
 
@@ -185,7 +185,7 @@ oct_status oct_pair_outlets(oct_pair *p)
     return OCT_OK;
 }
 
-void oct_outlet_noise(const oct_outlet *o, oct_noise *out)
+void oct_output_slice_noise(const oct_output_slice *o, oct_noise *out)
 {
     *out = (oct_noise){
         .name = o->value->name, .most = INT64_MAX / 2, .places = o->places, .n_places = o->n};

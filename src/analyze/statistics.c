@@ -21,7 +21,7 @@ typedef struct survey {
     station *stations;
     int32_t *first;  /* by value id of the exact network: station, or -1 */
     oct_map by_name; /* the plan has its own values: first station + 1 */
-    oct_tally *tallies[OCT_FEED_MAX_WORKERS];
+    oct_value_stats *tallies[OCT_FEED_MAX_WORKERS];
     oct_scan *scratch[OCT_FEED_MAX_WORKERS];
     int32_t n_workers;
     oct_arena *arena;
@@ -49,7 +49,7 @@ static void see(survey *s, int32_t worker, int32_t at, const oct_seen *seen)
                                 .planar = !last && pixels > 1};
 
         for (int64_t i = 0; i < batch; i++) {
-            oct_tally_see(&s->tallies[worker][at], &sight, s->scratch[worker]);
+            oct_value_stats_see(&s->tallies[worker][at], &sight, s->scratch[worker]);
             sight.data += pixels * sight.pitch;
         }
     }
@@ -124,12 +124,13 @@ static oct_status make_tallies(survey *s)
     for (int32_t i = 0; i < s->p->n_sites; i++)
         most = OCT_MAX(most, s->stations[i].n_channels);
     for (int32_t w = 0; w < s->n_workers; w++) {
-        s->tallies[w] = oct_arena_array(s->arena, (size_t)s->p->n_sites + 1, sizeof(oct_tally));
+        s->tallies[w] =
+            oct_arena_array(s->arena, (size_t)s->p->n_sites + 1, sizeof(oct_value_stats));
         s->scratch[w] = oct_arena_array(s->arena, (size_t)most, sizeof(oct_scan));
         if (!s->tallies[w] || !s->scratch[w]) return OCT_ERR_MEMORY;
         for (int32_t i = 0; i < s->p->n_sites; i++)
-            OCT_TRY(oct_tally_init(s->arena, &s->stations[i].grid, s->stations[i].n_channels,
-                                   &s->tallies[w][i]));
+            OCT_TRY(oct_value_stats_init(s->arena, &s->stations[i].grid, s->stations[i].n_channels,
+                                         &s->tallies[w][i]));
     }
     return OCT_OK;
 }
@@ -171,7 +172,7 @@ static oct_status fill_point(const survey *s, int32_t i, oct_arena *a, oct_analy
     p->value = oct_arena_strdup(a, v->name);
     p->layer = v->producer ? oct_arena_strdup(a, v->producer->name) : "";
     if (!p->value || !p->layer) return OCT_ERR_MEMORY;
-    return oct_tally_point(&s->tallies[0][i], s->arena, a, p);
+    return oct_value_stats_of_point(&s->tallies[0][i], s->arena, a, p);
 }
 
 static oct_status survey_all(survey *s, oct_analysis *a)
@@ -186,7 +187,7 @@ static oct_status survey_all(survey *s, oct_analysis *a)
     OCT_TRY(run_pass(s, n_threads));
     for (int32_t i = 0; i < s->p->n_sites; i++) {
         for (int32_t w = 1; w < s->n_workers; w++)
-            oct_tally_merge(&s->tallies[0][i], &s->tallies[w][i]);
+            oct_value_stats_merge(&s->tallies[0][i], &s->tallies[w][i]);
         OCT_TRY(fill_point(s, i, a->arena, &a->points[i]));
         a->n_points++;
     }

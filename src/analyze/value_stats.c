@@ -30,11 +30,12 @@ oct_status oct_grid_make(oct_arena *a, const oct_codes *c, oct_grid *g)
     return OCT_OK;
 }
 
-oct_status oct_tally_init(oct_arena *a, const oct_grid *g, int64_t n_channels, oct_tally *t)
+oct_status oct_value_stats_init(oct_arena *a, const oct_grid *g, int64_t n_channels,
+                                oct_value_stats *t)
 {
     uint64_t *counts = oct_arena_array(a, SLOTS, sizeof(*counts));
 
-    *t = (oct_tally){.grid = g, .n_channels = n_channels};
+    *t = (oct_value_stats){.grid = g, .n_channels = n_channels};
     t->channels = oct_arena_array(a, (size_t)n_channels + 1, sizeof(*t->channels));
     t->used = oct_arena_alloc(a, (size_t)oct_grid_levels(g));
     if (!counts || !t->channels || !t->used) return OCT_ERR_MEMORY;
@@ -74,9 +75,9 @@ static int64_t quantize(const oct_grid *g, const float *x, int64_t n, int64_t ch
     return clipped;
 }
 
-static void add_powers(oct_tally *t, const float *x, const float *back, int64_t n)
+static void add_powers(oct_value_stats *t, const float *x, const float *back, int64_t n)
 {
-    double sum[OCT_TALLY_POWERS] = {0}, error = 0;
+    double sum[OCT_VALUE_STATS_POWERS] = {0}, error = 0;
 
     for (int64_t i = 0; i < n; i++) {
         const double v = (double)x[i], d = v - (double)back[i];
@@ -87,14 +88,14 @@ static void add_powers(oct_tally *t, const float *x, const float *back, int64_t 
         sum[3] += v * v * v * v;
         error += d * d;
     }
-    for (int k = 0; k < OCT_TALLY_POWERS; k++)
+    for (int k = 0; k < OCT_VALUE_STATS_POWERS; k++)
         oct_sum_add(&t->power[k], sum[k]);
     oct_sum_add(&t->error, error);
     t->n += n;
 }
 
 /* n numbers in a row, of one channel (step 0) or of channels one after the other (step 1). */
-static void see_row(oct_tally *t, const float *x, int64_t n, int64_t channel, int step)
+static void see_row(oct_value_stats *t, const float *x, int64_t n, int64_t channel, int step)
 {
     int32_t code[BLOCK];
     float back[BLOCK];
@@ -109,7 +110,7 @@ static void see_row(oct_tally *t, const float *x, int64_t n, int64_t channel, in
     }
 }
 
-static void see_sight(oct_tally *t, const oct_value_view *s)
+static void see_sight(oct_value_stats *t, const oct_value_view *s)
 {
     const bool each = t->grid->n > 1;
 
@@ -126,7 +127,7 @@ static void see_sight(oct_tally *t, const oct_value_view *s)
         see_row(t, s->data + i * s->pitch, s->channels, 0, each);
 }
 
-void oct_tally_see(oct_tally *t, const oct_value_view *s, oct_scan *scratch)
+void oct_value_stats_see(oct_value_stats *t, const oct_value_view *s, oct_scan *scratch)
 {
     oct_scan all = {.low = INFINITY, .high = -INFINITY};
 
@@ -147,7 +148,7 @@ void oct_tally_see(oct_tally *t, const oct_value_view *s, oct_scan *scratch)
     see_sight(t, s);
 }
 
-void oct_tally_merge(oct_tally *t, const oct_tally *other)
+void oct_value_stats_merge(oct_value_stats *t, const oct_value_stats *other)
 {
     const int32_t levels = oct_grid_levels(t->grid);
 
@@ -156,7 +157,7 @@ void oct_tally_merge(oct_tally *t, const oct_tally *other)
         t->channels[c].low = OCT_MIN(t->channels[c].low, other->channels[c].low);
         t->channels[c].high = OCT_MAX(t->channels[c].high, other->channels[c].high);
     }
-    for (int i = 0; i < OCT_TALLY_POWERS; i++)
+    for (int i = 0; i < OCT_VALUE_STATS_POWERS; i++)
         oct_sum_merge(&t->power[i], &other->power[i]);
     oct_sum_merge(&t->error, &other->error);
     t->n += other->n;

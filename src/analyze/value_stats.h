@@ -22,30 +22,31 @@ static inline int32_t oct_grid_levels(const oct_grid *g)
     return (int32_t)(g->high - g->low) + 1;
 }
 
-#define OCT_TALLY_POWERS 4
+#define OCT_VALUE_STATS_POWERS 4
 
 /* What was seen of a value: mergeable, and as large for one picture as for many. */
-typedef struct oct_tally {
+typedef struct oct_value_stats {
     const oct_grid *grid;
     int64_t n_channels;
     oct_histogram histogram;
-    oct_scan *channels;              /* of each channel, all pictures */
-    oct_sum power[OCT_TALLY_POWERS]; /* x, x^2, x^3, x^4 */
-    oct_sum error;                   /* of rounding and clipping */
+    oct_scan *channels;                    /* of each channel, all pictures */
+    oct_sum power[OCT_VALUE_STATS_POWERS]; /* x, x^2, x^3, x^4 */
+    oct_sum error;                         /* of rounding and clipping */
     int64_t n, clipped;
     uint8_t *used; /* by code, from the lowest */
     bool has_bad;  /* something was not finite */
-} oct_tally;
+} oct_value_stats;
 
 /* The grid must live as long. */
-oct_status oct_tally_init(oct_arena *a, const oct_grid *g, int64_t n_channels, oct_tally *t);
+oct_status oct_value_stats_init(oct_arena *a, const oct_grid *g, int64_t n_channels,
+                                oct_value_stats *t);
 
 /* scratch: for each channel. */
-void oct_tally_see(oct_tally *t, const oct_value_view *s, oct_scan *scratch);
-void oct_tally_merge(oct_tally *t, const oct_tally *other);
+void oct_value_stats_see(oct_value_stats *t, const oct_value_view *s, oct_scan *scratch);
+void oct_value_stats_merge(oct_value_stats *t, const oct_value_stats *other);
 
 /* point_stats.c: what follows from it, but for names and types; lists live in arena a. */
-oct_status oct_tally_point(const oct_tally *t, oct_arena *scratch, oct_arena *a,
-                           oct_analyzed_point *p);
+oct_status oct_value_stats_of_point(const oct_value_stats *t, oct_arena *scratch, oct_arena *a,
+                                    oct_analyzed_point *p);
 
 #endif

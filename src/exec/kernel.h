@@ -23,7 +23,7 @@ enum {
     OCT_KERNEL_REORDER = 1u << 4,     /* only moves data */
     OCT_KERNEL_VIEW = 1u << 5,        /* the output may be a view of the input (alias.c) */
     OCT_KERNEL_INTEGER = 1u << 6,     /* takes steps on codes, and only those */
-    OCT_KERNEL_PLANES_OUT = 1u << 7,  /* writes planes with any distance between them */
+    OCT_KERNEL_NCHW_OUT = 1u << 7,    /* writes planes with any distance between them */
     OCT_KERNEL_OPENMP = 1u << 8,      /* has threads of its own: not inside a team */
 };
 

@@ -230,8 +230,8 @@ oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *opt
     return new_plan(g, options, wanted, false, out);
 }
 
-oct_status oct_plan_new_apart(const oct_graph *g, const oct_plan_options *options,
-                              const uint8_t *wanted, oct_plan **out)
+oct_status oct_plan_new_unshared(const oct_graph *g, const oct_plan_options *options,
+                                 const uint8_t *wanted, oct_plan **out)
 {
     return new_plan(g, options, wanted, true, out);
 }

@@ -99,7 +99,7 @@ struct oct_plan {
     uint8_t *is_dynamic;   /* by node id */
     uint8_t *is_kept;      /* by value id: a hook wants to see it */
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
-    bool is_apart;         /* no value's bytes are used again: see oct_plan_new_apart() */
+    bool is_apart;         /* no value's bytes are used again: see oct_plan_new_unshared() */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     oct_tensor **frozen;   /* by value id: constants computed for this plan; owned */
     size_t block_size, input_size, scratch_size;
@@ -112,8 +112,8 @@ oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *opt
                                  const uint8_t *wanted, oct_plan **out);
 
 /* The same, and all values are there after a run: parts of it can be run again (rerun.h). */
-oct_status oct_plan_new_apart(const oct_graph *g, const oct_plan_options *options,
-                              const uint8_t *wanted, oct_plan **out);
+oct_status oct_plan_new_unshared(const oct_graph *g, const oct_plan_options *options,
+                                 const uint8_t *wanted, oct_plan **out);
 
 /* --- slots (slots.c) --- */
 

@@ -275,9 +275,9 @@ bool oct_change_reaches(const oct_plan *p, const oct_change *c, int32_t slot)
 
 /* --- running --- */
 
-oct_status oct_partial_new(oct_ctx *ctx, const oct_plan *p, oct_partial *out)
+oct_status oct_rerun_new(oct_ctx *ctx, const oct_plan *p, oct_rerun *out)
 {
-    oct_partial x = {.is_stale = oct_calloc(ctx, (size_t)p->n_slots + 1, 1)};
+    oct_rerun x = {.is_stale = oct_calloc(ctx, (size_t)p->n_slots + 1, 1)};
     oct_status st;
 
     if (!x.is_stale) return OCT_ERR_MEMORY;
@@ -286,18 +286,18 @@ oct_status oct_partial_new(oct_ctx *ctx, const oct_plan *p, oct_partial *out)
         return st;
     }
     *out = x;
-    oct_partial_reset(out);
+    oct_rerun_reset(out);
     return OCT_OK;
 }
 
-void oct_partial_free(oct_partial *x)
+void oct_rerun_free(oct_rerun *x)
 {
     if (x->run) oct_free(x->run->ctx, x->is_stale);
     oct_run_free(x->run);
-    *x = (oct_partial){.run = NULL};
+    *x = (oct_rerun){.run = NULL};
 }
 
-void oct_partial_reset(oct_partial *x)
+void oct_rerun_reset(oct_rerun *x)
 {
     memset(x->is_stale, 1, (size_t)x->run->plan->n_slots);
 }
@@ -324,7 +324,7 @@ static void copy(const oct_run *from, int32_t a, oct_run *to, int32_t b)
         memcpy(dst + (size_t)i * step_y, src + (size_t)i * step_x, (size_t)width * size);
 }
 
-oct_status oct_partial_run(oct_partial *x, const oct_run *first, const oct_change *c)
+oct_status oct_rerun_run(oct_rerun *x, const oct_run *first, const oct_change *c)
 {
     oct_run *r = x->run;
 

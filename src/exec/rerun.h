@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running again what follows from a change. A plan whose values lie apart (oct_plan_new_apart())
+ * Running again what follows from a change. A plan whose values lie apart (oct_plan_new_unshared())
  * was run once; in a second run of it, a value is replaced by another and only the steps behind it
  * are run. What they read beside it is copied from the first run, when it is needed.
  */
@@ -46,18 +46,18 @@ oct_status oct_change_find(const oct_plan *p, const oct_aims *m, oct_arena *a, o
 bool oct_change_reaches(const oct_plan *p, const oct_change *c, int32_t slot);
 
 /* A second run of a plan. */
-typedef struct oct_partial {
+typedef struct oct_rerun {
     oct_run *run;
     uint8_t *is_stale; /* by slot: differs from the first run */
-} oct_partial;
+} oct_rerun;
 
-oct_status oct_partial_new(oct_ctx *ctx, const oct_plan *p, oct_partial *out);
-void oct_partial_free(oct_partial *x);
+oct_status oct_rerun_new(oct_ctx *ctx, const oct_plan *p, oct_rerun *out);
+void oct_rerun_free(oct_rerun *x);
 
 /* The first run has other values now. */
-void oct_partial_reset(oct_partial *x);
+void oct_rerun_reset(oct_rerun *x);
 
 /* Makes the change; slots that it does not reach hold anything. */
-oct_status oct_partial_run(oct_partial *x, const oct_run *first, const oct_change *c);
+oct_status oct_rerun_run(oct_rerun *x, const oct_run *first, const oct_change *c);
 
 #endif

@@ -25,11 +25,11 @@ static bool is_weighted_sum(const oct_node *n, int64_t bins)
            oct_conv_is_pointwise(&g) && g.group == 1 && g.c_in == bins;
 }
 
-bool oct_means_find(const oct_node *split, oct_means *out)
+bool oct_dfl_find(const oct_node *split, oct_dfl *out)
 {
     static const int64_t by_side[] = {0, 2, 1, 3}, by_pixel[] = {0, 2, 3, 1};
     const oct_type *x, *y;
-    oct_means m = {.split = split};
+    oct_dfl m = {.split = split};
 
     if (!oct_node_is(split, &oct_op_reshape) || split->in[0]->data) return false;
     x = &split->in[0]->type;
@@ -39,8 +39,8 @@ bool oct_means_find(const oct_node *split, oct_means *out)
     m.sides = y->dim[1];
     m.bins = y->dim[2];
     m.turn = oct_sole_user(split->out[0]);
-    m.by_pixel = oct_node_turns(m.turn, by_pixel, 4);
-    if (!m.by_pixel && !oct_node_turns(m.turn, by_side, 4)) return false;
+    m.by_pixel = oct_node_transposes(m.turn, by_pixel, 4);
+    if (!m.by_pixel && !oct_node_transposes(m.turn, by_side, 4)) return false;
     m.softmax = oct_sole_user(m.turn->out[0]);
     if (!is_softmax_of_bins(m.softmax)) return false;
     m.sum = oct_sole_user(m.softmax->out[0]);

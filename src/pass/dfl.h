@@ -7,12 +7,12 @@
 
 /* Reshape [N,sides*bins,..] to [N,sides,bins,P], Transpose to [N,bins,..], Softmax, and a Conv of
  * all bins to one channel; the values between have no other reader. */
-typedef struct oct_means {
+typedef struct oct_dfl {
     const oct_node *split, *turn, *softmax, *sum;
     int64_t sides, bins;
     bool by_pixel; /* the result is [N,1,P,sides], else [N,1,sides,P] */
-} oct_means;
+} oct_dfl;
 
-bool oct_means_find(const oct_node *split, oct_means *out);
+bool oct_dfl_find(const oct_node *split, oct_dfl *out);
 
 #endif

@@ -100,16 +100,16 @@ static oct_status dequantize_bias(oct_node *n, const struct form *f, oct_value *
     const oct_tensor *x = n->in[f->data[0] + 1]->data, *w = n->in[f->data[1] + 1]->data;
     const int64_t len = oct_tensor_length(w);
     float *scale = oct_calloc(n->graph->ctx, (size_t)len, sizeof(*scale));
-    oct_linear l = {.axis = len > 1 ? 0 : -1};
+    oct_qdq l = {.axis = len > 1 ? 0 : -1};
     oct_status st;
 
     if (!scale) return OCT_ERR_MEMORY;
     for (int64_t i = 0; i < len; i++)
         scale[i] = ((const float *)x->data)[0] * ((const float *)w->data)[i];
-    st = oct_linear_scales(n, scale, len, &l.scale);
+    st = oct_qdq_scales(n, scale, len, &l.scale);
     oct_free(n->graph->ctx, scale);
     if (st) return st;
-    return oct_linear_new(n->graph, n, false, n->name, n->in[f->bias], &l, NULL, out);
+    return oct_qdq_new(n->graph, n, false, n->name, n->in[f->bias], &l, NULL, out);
 }
 
 static oct_status copy_attrs(const oct_node *from, oct_node *to)
@@ -124,17 +124,17 @@ static oct_status copy_attrs(const oct_node *from, oct_node *to)
 static oct_status expand(oct_node *n, const struct form *f)
 {
     /* ONNX Runtime sums such codes as they are; between Q and DQ it makes them unsigned first. */
-    const oct_linear out = {n->in[f->scale], oct_node_in(n, f->zero), -1,
-                            n->out[0]->type.dtype == OCT_DTYPE_I8};
+    const oct_qdq out = {n->in[f->scale], oct_node_in(n, f->zero), -1,
+                         n->out[0]->type.dtype == OCT_DTYPE_I8};
     oct_value *in[MAX_DATA + 1] = {NULL}, *y = n->out[0];
     oct_node *made;
     int32_t n_in = f->n_data;
 
     for (int i = 0; i < f->n_data; i++) {
-        const oct_linear l = {n->in[f->data[i] + 1], oct_node_in(n, f->data[i] + 2),
-                              is_single(n->in[f->data[i] + 1]) ? -1 : f->weight_axis};
+        const oct_qdq l = {n->in[f->data[i] + 1], oct_node_in(n, f->data[i] + 2),
+                           is_single(n->in[f->data[i] + 1]) ? -1 : f->weight_axis};
 
-        OCT_TRY(oct_linear_new(n->graph, n, false, n->name, n->in[f->data[i]], &l, NULL, &in[i]));
+        OCT_TRY(oct_qdq_new(n->graph, n, false, n->name, n->in[f->data[i]], &l, NULL, &in[i]));
     }
     if (f->bias >= 0 && oct_node_in(n, f->bias)) OCT_TRY(dequantize_bias(n, f, &in[n_in++]));
     made = oct_node_new(n->graph, n, n->name, f->becomes, in, n_in, NULL, 1);
@@ -144,7 +144,7 @@ static oct_status expand(oct_node *n, const struct form *f)
     OCT_TRY(oct_node_infer(made));
     n->out[0] = NULL;
     y->producer = NULL;
-    OCT_TRY(oct_linear_new(n->graph, n, true, n->name, made->out[0], &out, y, NULL));
+    OCT_TRY(oct_qdq_new(n->graph, n, true, n->name, made->out[0], &out, y, NULL));
     oct_node_remove(n);
     return OCT_OK;
 }

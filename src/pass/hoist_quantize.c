@@ -19,26 +19,26 @@ static bool can_hoist(const oct_node *q, const oct_node *n, oct_codes *c)
     if (!moves(n) || n->graph != q->graph || oct_sole_user(q->in[0]) != q) return false;
     for (int32_t i = 0; i < oct_node_n_data(n); i++)
         if (n->in[i]->type.dtype != OCT_DTYPE_F32 || n->in[i]->graph != n->graph) return false;
-    return oct_linear_pad_fits(n, c);
+    return oct_qdq_pad_fits(n, c);
 }
 
 static oct_status run(oct_graph *g, int *n_changed)
 {
     for (oct_node *q = g->last, *prev; q; q = prev) {
         oct_node *n = q->n_in > 0 && q->in[0] ? q->in[0]->producer : NULL;
-        oct_linear l;
+        oct_qdq l;
         oct_codes c;
 
         prev = q->prev;
         if (!n || !can_hoist(q, n, &c)) continue;
-        l = oct_linear_of(q);
+        l = oct_qdq_of(q);
         for (int32_t i = 0, k = oct_node_n_data(n); i < k; i++) {
             oct_value *codes;
 
-            OCT_TRY(oct_linear_new(g, n, true, q->name, n->in[i], &l, NULL, &codes));
+            OCT_TRY(oct_qdq_new(g, n, true, q->name, n->in[i], &l, NULL, &codes));
             OCT_TRY(oct_node_set_input(n, i, codes));
         }
-        OCT_TRY(oct_linear_fix_pad(n, &c));
+        OCT_TRY(oct_qdq_fix_pad(n, &c));
         OCT_TRY(oct_node_take_output(n, q));
         prev = n->prev; /* the new ones may go further up */
         ++*n_changed;

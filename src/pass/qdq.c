@@ -7,16 +7,16 @@
 #include "op/op.h"
 #include "pass/rewrite.h"
 
-oct_linear oct_linear_of(const oct_node *n)
+oct_qdq oct_qdq_of(const oct_node *n)
 {
     const oct_attr *axis = oct_node_attr(n, "axis"), *was = oct_node_attr(n, "was_signed");
     const bool single = n->in[1]->data && oct_tensor_length(n->in[1]->data) == 1;
 
-    return (oct_linear){n->in[1], oct_node_in(n, 2), single || !axis ? -1 : axis->i, was && was->i};
+    return (oct_qdq){n->in[1], oct_node_in(n, 2), single || !axis ? -1 : axis->i, was && was->i};
 }
 
-oct_status oct_linear_new(oct_graph *g, oct_node *before, bool to_codes, const char *base,
-                          oct_value *x, const oct_linear *l, oct_value *out, oct_value **made)
+oct_status oct_qdq_new(oct_graph *g, oct_node *before, bool to_codes, const char *base,
+                       oct_value *x, const oct_qdq *l, oct_value *out, oct_value **made)
 {
     const oct_op *op = to_codes ? &oct_op_quantize_linear : &oct_op_dequantize_linear;
     oct_value *const in[] = {x, l->scale, l->zero};
@@ -33,8 +33,7 @@ oct_status oct_linear_new(oct_graph *g, oct_node *before, bool to_codes, const c
     return oct_node_infer(n);
 }
 
-oct_status oct_linear_dequantize_output(oct_node *n, int32_t k, oct_dtype dtype,
-                                        const oct_linear *l)
+oct_status oct_qdq_dequantize_output(oct_node *n, int32_t k, oct_dtype dtype, const oct_qdq *l)
 {
     oct_value *old = n->out[k], *codes;
     const char *name = oct_arena_printf(n->graph->arena, "%s_codes", old->name);
@@ -47,10 +46,10 @@ oct_status oct_linear_dequantize_output(oct_node *n, int32_t k, oct_dtype dtype,
     codes->producer = n;
     codes->out_index = k;
     old->producer = NULL;
-    return oct_linear_new(n->graph, n->next, false, n->name, codes, l, old, NULL);
+    return oct_qdq_new(n->graph, n->next, false, n->name, codes, l, old, NULL);
 }
 
-bool oct_linear_pad_fits(const oct_node *n, const oct_codes *c)
+bool oct_qdq_pad_fits(const oct_node *n, const oct_codes *c)
 {
     if (n->op != &oct_op_pad) return true;
     for (int64_t i = 1; i < c->n; i++)
@@ -58,20 +57,20 @@ bool oct_linear_pad_fits(const oct_node *n, const oct_codes *c)
     return true;
 }
 
-oct_status oct_linear_fix_pad(oct_node *n, const oct_codes *c)
+oct_status oct_qdq_fix_pad(oct_node *n, const oct_codes *c)
 {
     const int32_t zero = oct_codes_zero(c, 0);
     oct_value *v, *old = oct_node_in(n, 2);
 
     if (n->op != &oct_op_pad) return OCT_OK;
-    OCT_TRY(oct_linear_zeros(n, c->dtype, &zero, 1, &v));
+    OCT_TRY(oct_qdq_zeros(n, c->dtype, &zero, 1, &v));
     while (n->n_in < 2)
         OCT_TRY(oct_node_set_input(n, n->n_in, NULL));
     OCT_TRY(oct_node_set_input(n, 2, v));
     return old ? oct_prune(old) : OCT_OK;
 }
 
-oct_status oct_linear_scales(oct_node *n, const float *scale, int64_t count, oct_value **out)
+oct_status oct_qdq_scales(oct_node *n, const float *scale, int64_t count, oct_value **out)
 {
     const oct_type type = oct_type_make(OCT_DTYPE_F32, count > 1, &count);
     oct_tensor *t = NULL;
@@ -82,8 +81,8 @@ oct_status oct_linear_scales(oct_node *n, const float *scale, int64_t count, oct
     return *out ? OCT_OK : OCT_ERR_MEMORY;
 }
 
-oct_status oct_linear_zeros(oct_node *n, oct_dtype dtype, const int32_t *zero, int64_t count,
-                            oct_value **out)
+oct_status oct_qdq_zeros(oct_node *n, oct_dtype dtype, const int32_t *zero, int64_t count,
+                         oct_value **out)
 {
     const oct_type type = oct_type_make(dtype, count > 1, &count);
     oct_tensor *t = NULL;

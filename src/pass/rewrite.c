@@ -78,7 +78,7 @@ int oct_const_operand(const oct_node *n)
     return -1;
 }
 
-bool oct_node_turns(const oct_node *n, const int64_t *perm, int rank)
+bool oct_node_transposes(const oct_node *n, const int64_t *perm, int rank)
 {
     const oct_attr *a = oct_node_is(n, &oct_op_transpose) ? oct_node_attr(n, "perm") : NULL;
 

@@ -32,7 +32,7 @@ bool oct_same_static(const oct_type *a, const oct_type *b);
 int oct_const_operand(const oct_node *n);
 
 /* Is it a Transpose with this permutation written down? */
-bool oct_node_turns(const oct_node *n, const int64_t *perm, int rank);
+bool oct_node_transposes(const oct_node *n, const int64_t *perm, int rank);
 
 /* --- changing --- */
 

@@ -86,7 +86,7 @@ static oct_status read_operands(const oct_node *n, source *s, int64_t total, oct
 
 /* Parameters of a result whose channels have these labels; *ok false: not by channel. */
 static oct_status parameters(const source *s, oct_node *at, const oct_value *v,
-                             const oct_tensor *labels, oct_linear *l, bool *ok)
+                             const oct_tensor *labels, oct_qdq *l, bool *ok)
 {
     const int64_t n = v->type.rank >= 2 ? v->type.dim[1] : 1;
     int32_t *label = oct_calloc(s->ctx, (size_t)OCT_MAX(n, 1), sizeof(*label)), *zero = NULL;
@@ -104,8 +104,8 @@ static oct_status parameters(const source *s, oct_node *at, const oct_value *v,
         same = same && scale[i] == scale[0] && zero[i] == zero[0];
     }
     if (*ok) {
-        st = oct_linear_scales(at, scale, same ? 1 : n, &l->scale);
-        if (!st) st = oct_linear_zeros(at, s->dtype, zero, same ? 1 : n, &l->zero);
+        st = oct_qdq_scales(at, scale, same ? 1 : n, &l->scale);
+        if (!st) st = oct_qdq_zeros(at, s->dtype, zero, same ? 1 : n, &l->zero);
         l->axis = same ? -1 : 1;
     }
     oct_free(s->ctx, label);
@@ -118,7 +118,7 @@ static oct_status parameters(const source *s, oct_node *at, const oct_value *v,
 typedef struct chain {
     oct_node *node[MAX_CHAIN];
     int n;
-    oct_linear *out; /* for each output of the last */
+    oct_qdq *out; /* for each output of the last */
 } chain;
 
 /* What the old nodes used may be used by the new ones, so they go last. */
@@ -132,12 +132,12 @@ static oct_status rewrite_from(chain *c, const source *s, oct_value **old)
         old[i] = first->in[i];
         dequantizer(old[i], &codes);
         OCT_TRY(oct_node_set_input(first, i, old[i]->producer->in[0]));
-        if (i == 0) OCT_TRY(oct_linear_fix_pad(first, &codes));
+        if (i == 0) OCT_TRY(oct_qdq_fix_pad(first, &codes));
     }
     for (int i = 0; i + 1 < c->n; i++)
         c->node[i]->out[0]->type.dtype = s->dtype;
     for (int32_t k = 0; k < last->n_out; k++)
-        if (last->out[k]) OCT_TRY(oct_linear_dequantize_output(last, k, s->dtype, &c->out[k]));
+        if (last->out[k]) OCT_TRY(oct_qdq_dequantize_output(last, k, s->dtype, &c->out[k]));
     for (int32_t i = 0; i < n; i++) /* the same one may have been read twice */
         if (first->graph->root->values[old[i]->id] == old[i]) OCT_TRY(oct_prune(old[i]));
     return OCT_OK;
@@ -189,7 +189,7 @@ static oct_status find_parameters(chain *c, source *s, bool *ok)
     if (!operands_fit(n, s, &total) || total > INT32_MAX / 2) return OCT_OK;
     if (s->like) {
         for (int32_t i = 0; i < n->n_out; i++)
-            c->out[i] = oct_linear_of(s->like);
+            c->out[i] = oct_qdq_of(s->like);
         *ok = true;
         return OCT_OK;
     }
@@ -212,7 +212,7 @@ static oct_status sink(oct_node *n, int *n_changed)
     bool ok = false;
     oct_status st;
 
-    if (!dequantizer(n->in[0], &codes) || !oct_linear_pad_fits(n, &codes)) return OCT_OK;
+    if (!dequantizer(n->in[0], &codes) || !oct_qdq_pad_fits(n, &codes)) return OCT_OK;
     if (!(c.out = oct_calloc(s.ctx, (size_t)n->n_out, sizeof(*c.out)))) return OCT_ERR_MEMORY;
     st = find_parameters(&c, &s, &ok);
     if (!st && ok) {

@@ -26,7 +26,7 @@ static oct_status set_zero(oct_node *n, const oct_codes *c)
     if (!zero) return OCT_ERR_MEMORY;
     for (int64_t i = 0; i < c->n; i++)
         zero[i] = oct_codes_zero(c, i) + 128;
-    st = oct_linear_zeros(n, OCT_DTYPE_U8, zero, c->n, &v);
+    st = oct_qdq_zeros(n, OCT_DTYPE_U8, zero, c->n, &v);
     oct_free(n->graph->ctx, zero);
     if (!st) st = oct_node_set_input(n, 2, v);
     return !st && old ? oct_prune(old) : st;

@@ -7,45 +7,47 @@
 
 #define SLOPE_STEP (1.0 / 64)
 
-static bool find_gate(const oct_value *v, const oct_node *gate, const oct_node *mul, oct_behind *b)
+static bool find_gate(const oct_value *v, const oct_node *gate, const oct_node *mul,
+                      oct_following_act *b)
 {
     oct_act act;
 
     if (!oct_node_is(mul, &oct_op_mul) || !oct_act_of(gate, &act)) return false;
     if (gate->in[0] != v || oct_sole_user(gate->out[0]) != mul) return false;
-    *b = (oct_behind){.act = act,
-                      .gate = gate->out[0],
-                      .result = mul->out[0],
-                      .name = act.kind == OCT_ACT_SIGMOID        ? "SiLU"
-                              : act.kind == OCT_ACT_HARD_SIGMOID ? "HardSwish"
-                                                                 : "its activation"};
+    *b = (oct_following_act){.act = act,
+                             .gate = gate->out[0],
+                             .result = mul->out[0],
+                             .name = act.kind == OCT_ACT_SIGMOID        ? "SiLU"
+                                     : act.kind == OCT_ACT_HARD_SIGMOID ? "HardSwish"
+                                                                        : "its activation"};
     return true;
 }
 
-oct_behind oct_behind_of(const oct_value *v)
+oct_following_act oct_activation_after(const oct_value *v)
 {
     const oct_node *u = oct_sole_user(v);
-    oct_behind b = {.act = {.kind = OCT_ACT_NONE}, .result = v, .name = ""};
+    oct_following_act b = {.act = {.kind = OCT_ACT_NONE}, .result = v, .name = ""};
     oct_act act;
 
     if (u && u->in[0] == v && oct_act_of(u, &act))
-        return (oct_behind){.act = act, .result = u->out[0], .name = u->op->name};
+        return (oct_following_act){.act = act, .result = u->out[0], .name = u->op->name};
     if (v->n_users == 2 && !v->is_output && !find_gate(v, v->users[0], v->users[1], &b))
         (void)find_gate(v, v->users[1], v->users[0], &b);
     return b;
 }
 
-double oct_behind_apply(const oct_behind *b, double x)
+double oct_following_act_apply(const oct_following_act *b, double x)
 {
     const double y = b->act.kind == OCT_ACT_NONE ? x : (double)oct_act_apply(&b->act, (float)x);
 
     return b->gate ? x * y : y;
 }
 
-double oct_behind_slope(const oct_behind *b, double x)
+double oct_following_act_slope(const oct_following_act *b, double x)
 {
     if (b->act.kind == OCT_ACT_NONE) return 1;
-    return (oct_behind_apply(b, x + SLOPE_STEP) - oct_behind_apply(b, x - SLOPE_STEP)) /
+    return (oct_following_act_apply(b, x + SLOPE_STEP) -
+            oct_following_act_apply(b, x - SLOPE_STEP)) /
            (2 * SLOPE_STEP);
 }
 

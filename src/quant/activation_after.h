@@ -5,18 +5,18 @@
 
 #include "exec/act.h"
 
-typedef struct oct_behind {
+typedef struct oct_following_act {
     oct_act act;             /* NONE: there is no such function */
     const oct_value *gate;   /* the function is x * act(x), this is act(x); NULL: it is act(x) */
     const oct_value *result; /* of the function; the value itself if there is none */
     const char *name;        /* for people: "SiLU"; "" if there is none */
-} oct_behind;
+} oct_following_act;
 
 /* All that reads v is one activation: a single node, or a gate such as Sigmoid with its Mul. */
-oct_behind oct_behind_of(const oct_value *v);
+oct_following_act oct_activation_after(const oct_value *v);
 
-double oct_behind_apply(const oct_behind *b, double x);
-double oct_behind_slope(const oct_behind *b, double x);
+double oct_following_act_apply(const oct_following_act *b, double x);
+double oct_following_act_slope(const oct_following_act *b, double x);
 
 /* Is v made by x * sigmoid(x), whoever else reads x? */
 bool oct_is_silu(const oct_value *v);

@@ -73,11 +73,11 @@ oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const o
 
 /* *known: g is now as it was when the file was made, as to what this key tells. */
 static oct_status move_again(const oct_graph *quantized, const char *done, const char *key,
-                             oct_moved_fn again, oct_graph *g, bool *known)
+                             oct_channel_factors_fn again, oct_graph *g, bool *known)
 {
     const char *text = oct_graph_metadata(quantized, key);
 
-    if (text) return oct_moved_replay(g, text, again, known);
+    if (text) return oct_channel_factors_replay(g, text, again, known);
     *known = !oct_graph_metadata(quantized, done);
     return OCT_OK;
 }

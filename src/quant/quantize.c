@@ -104,13 +104,13 @@ static oct_status correct_bias(oct_quantized *q, oct_feed *f, const oct_calibrat
 static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
 {
     OCT_TRY(oct_solve_watch(q->m, q->target, &q->o, c));
-    OCT_TRY(oct_decide_watch(q->m, q->target, c));
+    OCT_TRY(oct_fallback_watch(q->m, q->target, c));
     OCT_TRY(oct_calibrate(c, q->bound, f));
     OCT_TRY(oct_solve_activations(q->m, c));
-    OCT_TRY(oct_decide(q->m, q->target, c));
-    OCT_TRY(oct_solve_types(q->m));
+    OCT_TRY(oct_fallback(q->m, q->target, c));
+    OCT_TRY(oct_ort_signs(q->m));
     OCT_TRY(oct_solve_weights(q->m, q->target, &q->o));
-    oct_solve_shifts(q->m);
+    oct_npu_shifts(q->m);
     OCT_TRY(correct_bias(q, f, c));
     q->summary.images = c->images;
     q->summary.float_pass_seconds = c->seconds - c->hook_seconds;

@@ -136,10 +136,11 @@ static void put_attrs(oct_str *out, const oct_node *n)
 /* --- edges --- */
 
 /* "from": a node's id, or -1 - i for input i of the graph; false: a constant. */
-static bool put_source(oct_str *out, const oct_graph *g, const oct_part *parts, const oct_value *v)
+static bool put_source(oct_str *out, const oct_graph *g, const oct_domain *parts,
+                       const oct_value *v)
 {
     if (v->producer) {
-        if (parts[v->producer->id] == OCT_PART_CONSTANT || v->producer->graph != g) return false;
+        if (parts[v->producer->id] == OCT_DOMAIN_CONSTANT || v->producer->graph != g) return false;
         oct_json_int(out, "from", v->producer->id);
         return true;
     }
@@ -152,14 +153,14 @@ static bool put_source(oct_str *out, const oct_graph *g, const oct_part *parts, 
 }
 
 /* What travels on an edge: codes between integer nodes, a conversion at their borders. */
-static void put_edge(oct_str *out, const oct_report *r, const oct_part *parts, const oct_value *v,
+static void put_edge(oct_str *out, const oct_report *r, const oct_domain *parts, const oct_value *v,
                      bool to_integer)
 {
     const oct_node *conversion = v->producer;
     bool through = false, from_integer;
-    const oct_value *from = oct_value_behind(v, parts, &through);
+    const oct_value *from = oct_value_before_conversions(v, parts, &through);
 
-    from_integer = from->producer && parts[from->producer->id] == OCT_PART_INTEGER;
+    from_integer = from->producer && parts[from->producer->id] == OCT_DOMAIN_INTEGER;
     oct_json_open(out, NULL, '{');
     (void)put_source(out, r->graph, parts, from);
     put_value(out, from);
@@ -184,20 +185,21 @@ static void put_weight(oct_str *out, const oct_value *v)
     oct_json_close(out, '}');
 }
 
-static bool is_edge(const oct_graph *g, const oct_part *parts, const oct_value *v)
+static bool is_edge(const oct_graph *g, const oct_domain *parts, const oct_value *v)
 {
     bool through;
 
     if (!v || v->data) return false;
-    v = oct_value_behind(v, parts, &through);
-    if (v->producer) return parts[v->producer->id] != OCT_PART_CONSTANT && v->producer->graph == g;
+    v = oct_value_before_conversions(v, parts, &through);
+    if (v->producer)
+        return parts[v->producer->id] != OCT_DOMAIN_CONSTANT && v->producer->graph == g;
     return v->is_input;
 }
 
-static void put_operands(oct_str *out, const oct_report *r, const oct_part *parts,
+static void put_operands(oct_str *out, const oct_report *r, const oct_domain *parts,
                          const oct_node *n)
 {
-    const bool is_integer = parts[n->id] == OCT_PART_INTEGER;
+    const bool is_integer = parts[n->id] == OCT_DOMAIN_INTEGER;
     const int32_t n_in = OCT_MIN(n->n_in, MAX_OPERANDS);
 
     oct_json_open(out, "in", '[');
@@ -211,7 +213,7 @@ static void put_operands(oct_str *out, const oct_report *r, const oct_part *part
 }
 
 /* Results, with the codes they are turned into. */
-static void put_results(oct_str *out, const oct_part *parts, const oct_node *n)
+static void put_results(oct_str *out, const oct_domain *parts, const oct_node *n)
 {
     oct_json_open(out, "out", '[');
     for (int32_t i = 0; i < OCT_MIN(n->n_out, MAX_OPERANDS); i++) {
@@ -220,7 +222,7 @@ static void put_results(oct_str *out, const oct_part *parts, const oct_node *n)
 
         if (!v) continue;
         for (int32_t k = 0; k < v->n_users && !to_codes; k++)
-            if (parts[v->users[k]->id] == OCT_PART_CONVERSION) to_codes = v->users[k];
+            if (parts[v->users[k]->id] == OCT_DOMAIN_CONVERSION) to_codes = v->users[k];
         oct_json_open(out, NULL, '{');
         put_value(out, v);
         if (to_codes) put_codes(out, to_codes);
@@ -229,13 +231,13 @@ static void put_results(oct_str *out, const oct_part *parts, const oct_node *n)
     oct_json_close(out, ']');
 }
 
-static void put_node(oct_str *out, const oct_report *r, const oct_part *parts, const oct_node *n)
+static void put_node(oct_str *out, const oct_report *r, const oct_domain *parts, const oct_node *n)
 {
     oct_json_open(out, NULL, '{');
     oct_json_int(out, "id", n->id);
     oct_json_text(out, "name", n->name);
     oct_json_text(out, "op", n->op->name);
-    oct_json_int(out, "integer", parts[n->id] == OCT_PART_INTEGER);
+    oct_json_int(out, "integer", parts[n->id] == OCT_DOMAIN_INTEGER);
     put_attrs(out, n);
     put_operands(out, r, parts, n);
     put_results(out, parts, n);
@@ -254,7 +256,8 @@ void oct_report_put_graph(oct_str *out, const oct_report *r, const oct_links *li
     oct_json_open(out, "graph", '{');
     oct_json_open(out, "nodes", '[');
     for (const oct_node *n = g->first; n; n = n->next)
-        if (links->parts[n->id] != OCT_PART_CONSTANT && links->parts[n->id] != OCT_PART_CONVERSION)
+        if (links->parts[n->id] != OCT_DOMAIN_CONSTANT &&
+            links->parts[n->id] != OCT_DOMAIN_CONVERSION)
             put_node(out, r, links->parts, n);
     oct_json_close(out, ']');
     oct_json_open(out, "inputs", '[');

@@ -30,15 +30,15 @@ static oct_status add_nodes(oct_links *l, const oct_report *r)
 
     if (!r->graph) return OCT_OK;
     l->owner = r->graph->ctx; /* which need not be the report's */
-    if (!(l->parts = oct_graph_parts(r->graph)))
+    if (!(l->parts = oct_graph_domains(r->graph)))
         return oct_fail(l->ctx, OCT_ERR_MEMORY, "out of memory");
     for (oct_node *n = r->graph->first; n; n = n->next)
-        if (l->parts[n->id] != OCT_PART_CONSTANT) OCT_TRY(oct_map_put(&l->nodes, n->name, n));
+        if (l->parts[n->id] != OCT_DOMAIN_CONSTANT) OCT_TRY(oct_map_put(&l->nodes, n->name, n));
     for (int32_t i = 0; r->analysis && oct_analysis_layer(r->analysis, i, &row); i++) {
         const oct_node *n = oct_map_get(&l->nodes, row.name);
 
-        if (n && l->parts[n->id] != OCT_PART_CONVERSION)
-            l->parts[n->id] = row.reason ? OCT_PART_FLOAT : OCT_PART_INTEGER;
+        if (n && l->parts[n->id] != OCT_DOMAIN_CONVERSION)
+            l->parts[n->id] = row.reason ? OCT_DOMAIN_FLOAT : OCT_DOMAIN_INTEGER;
     }
     return OCT_OK;
 }
@@ -77,7 +77,7 @@ static void find_reads(const oct_links *l, const oct_node *n, found *f)
 
         f->steps++;
         if (n->in[i] && !n->in[i]->data)
-            (void)add_found(l, oct_value_behind(n->in[i], l->parts, &through)->name, f);
+            (void)add_found(l, oct_value_before_conversions(n->in[i], l->parts, &through)->name, f);
     }
 }
 
@@ -92,7 +92,7 @@ static void find_makes(const oct_links *l, const oct_node *n, int depth, found *
             const oct_node *user = v->users[k];
 
             f->steps++;
-            if (l->parts[user->id] == OCT_PART_INTEGER) find_makes(l, user, depth - 1, f);
+            if (l->parts[user->id] == OCT_DOMAIN_INTEGER) find_makes(l, user, depth - 1, f);
         }
     }
 }
@@ -114,7 +114,7 @@ void oct_links_put(const oct_links *l, const char *layer, oct_str *out)
     if (!n) return;
     oct_json_int(out, "node", n->id);
     find_reads(l, n, &reads);
-    if (l->parts[n->id] == OCT_PART_INTEGER) find_makes(l, n, 2, &makes);
+    if (l->parts[n->id] == OCT_DOMAIN_INTEGER) find_makes(l, n, 2, &makes);
     put_found(out, "reads", &reads);
     put_found(out, "makes", &makes);
 }

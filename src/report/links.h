@@ -11,7 +11,7 @@
 
 typedef struct oct_links {
     oct_ctx *ctx, *owner; /* the report's, the graph's: of parts */
-    oct_part *parts;      /* NULL: no graph */
+    oct_domain *parts;    /* NULL: no graph */
     oct_map nodes;        /* by name */
     oct_map points;       /* by value: index + 1 as a pointer */
 } oct_links;

@@ -6,9 +6,9 @@
 
 #include "exec/simd/simd.h"
 
-enum { LANES = OCT_LOOK_LANES };
+enum { LANES = OCT_STATS_LANES };
 
-static void start(oct_look *l)
+static void start(oct_column_stats *l)
 {
     for (int j = 0; j < LANES; j++) {
         l->low[j] = INFINITY;
@@ -18,14 +18,14 @@ static void start(oct_look *l)
     }
 }
 
-static void add_lane(const oct_look *l, int j, oct_scan *out)
+static void add_lane(const oct_column_stats *l, int j, oct_scan *out)
 {
     out->low = l->low[j] < out->low ? l->low[j] : out->low;
     out->high = l->high[j] > out->high ? l->high[j] : out->high;
     out->zeros += (int64_t)l->zeros[j];
 }
 
-static bool is_good(const oct_look *l)
+static bool is_good(const oct_column_stats *l)
 {
     float sum = 0;
 
@@ -42,13 +42,13 @@ static void nothing(oct_scan *out)
 /* n numbers one behind the other, into *out. */
 static bool flat(const float *x, int64_t n, oct_scan *out)
 {
-    const oct_look_simd *simd = oct_simd_get()->look;
+    const oct_stats_simd *simd = oct_simd_get()->look;
     bool good = true;
 
     while (n > 0) {
-        const int64_t n_rows = OCT_MIN(n / LANES, OCT_LOOK_ROWS);
+        const int64_t n_rows = OCT_MIN(n / LANES, OCT_STATS_ROWS);
         const int rest = n_rows ? 0 : (int)n;
-        oct_look l;
+        oct_column_stats l;
 
         start(&l);
         simd->scan(&l, x, n_rows, LANES, LANES);
@@ -65,13 +65,13 @@ static bool flat(const float *x, int64_t n, oct_scan *out)
 /* Channels [c, c + width) of rows; lanes are added to out[0], or out[j] if each is on its own. */
 static bool block(const oct_value_view *s, int64_t c, int width, oct_scan *out, bool each)
 {
-    const oct_look_simd *simd = oct_simd_get()->look;
+    const oct_stats_simd *simd = oct_simd_get()->look;
     bool good = true;
 
     for (int64_t i = 0, n; i < s->pixels; i += n) {
-        oct_look l;
+        oct_column_stats l;
 
-        n = OCT_MIN(s->pixels - i, OCT_LOOK_ROWS);
+        n = OCT_MIN(s->pixels - i, OCT_STATS_ROWS);
         start(&l);
         simd->scan(&l, s->data + i * s->pitch + c, n, s->pitch, width);
         for (int j = 0; j < width; j++)

@@ -321,20 +321,20 @@ static void too_much_is_not_written(void **state)
     enum { MANY = OCT_MOVED_MOST_BYTES / 16 * 3 };
     files *t = *state;
     double *x = malloc((MANY + 16) * sizeof(*x));
-    oct_moved m = {.value = "x", .x = {x}, .channels = MANY + 16};
+    oct_channel_factors m = {.value = "x", .x = {x}, .channels = MANY + 16};
 
     assert_non_null(x);
     for (int i = 0; i < MANY + 16; i++)
         x[i] = i;
-    assert_ok(t->ctx, oct_moved_write(t->f->g, OCT_MOVED_SMOOTH, &m, 1));
+    assert_ok(t->ctx, oct_channel_factors_write(t->f->g, OCT_MOVED_SMOOTH, &m, 1));
     assert_null(oct_graph_metadata(t->f->g, OCT_MOVED_SMOOTH));
     m.value = "\xff\xfe"; /* names of files are any bytes */
     m.channels = 4;
-    assert_ok(t->ctx, oct_moved_write(t->f->g, OCT_MOVED_SMOOTH, &m, 1));
+    assert_ok(t->ctx, oct_channel_factors_write(t->f->g, OCT_MOVED_SMOOTH, &m, 1));
     assert_null(oct_graph_metadata(t->f->g, OCT_MOVED_SMOOTH));
     m.value = "x";
     m.channels = MANY - 16;
-    assert_ok(t->ctx, oct_moved_write(t->f->g, OCT_MOVED_SMOOTH, &m, 1));
+    assert_ok(t->ctx, oct_channel_factors_write(t->f->g, OCT_MOVED_SMOOTH, &m, 1));
     assert_in_range(strlen(oct_graph_metadata(t->f->g, OCT_MOVED_SMOOTH)), OCT_MOVED_MOST_BYTES / 2,
                     OCT_MOVED_MOST_BYTES);
     free(x);

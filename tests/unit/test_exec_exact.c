@@ -52,10 +52,10 @@ static void finish_ones(const oct_int8 *set, oct_act_kind kind, float y[N])
 {
     float scale[N], bias[N];
     int32_t ones[N];
-    const oct_int8_finish_spec spec = {
+    const oct_int8_epilogue_spec spec = {
         .c = N, .scale = scale, .bias = bias, .act = {{.kind = kind, .a = 1}}, .out = OCT_INT8_F32};
-    void *memory = aligned_alloc(64, oct_int8_finish_size(N));
-    oct_int8_finish f;
+    void *memory = aligned_alloc(64, oct_int8_epilogue_size(N));
+    oct_int8_epilogue f;
 
     assert_non_null(memory);
     for (int i = 0; i < N; i++) {
@@ -63,7 +63,7 @@ static void finish_ones(const oct_int8 *set, oct_act_kind kind, float y[N])
         scale[i] = 0;
         bias[i] = logistic[i].x;
     }
-    oct_int8_finish_pack(&spec, memory, &f);
+    oct_int8_epilogue_pack(&spec, memory, &f);
     set->finish(&f, ones, N, 0, N, 1, NULL, 0, y, N);
     free(memory);
 }
@@ -132,7 +132,8 @@ static void check_pair(const oct_int8 *set, const struct pair *p, oct_int8_op op
                                        .offset = p->offset,
                                        .out = OCT_INT8_U8,
                                        .y = {1, &p->y_scale, &p->y_zero}};
-    const oct_int8_rows r = {.rows = 1, .n = 256, .a_pitch = 256, .b_pitch = 256, .y_pitch = 256};
+    const oct_int8_strides r = {
+        .rows = 1, .n = 256, .a_pitch = 256, .b_pitch = 256, .y_pitch = 256};
     void *memory = aligned_alloc(64, oct_int8_binary_size(1));
     uint8_t a[256], b[256], y[256];
     oct_int8_binary s;

@@ -115,19 +115,19 @@ static int32_t sum_of(const conv_case *k, int64_t n, int64_t y, int64_t x, int64
 }
 
 /* Packs and runs; the result and the memory are the caller's. */
-static void *run_conv(const oct_int8 *set, const conv_case *k, const oct_int8_finish_spec *spec,
+static void *run_conv(const oct_int8 *set, const conv_case *k, const oct_int8_epilogue_spec *spec,
                       const void *residual, int n_threads)
 {
     oct_int8_conv c = k->c;
-    oct_int8_finish f;
-    void *memory = get(oct_int8_conv_size(set, &c)), *lists = get(oct_int8_finish_size(c.c_out));
+    oct_int8_epilogue f;
+    void *memory = get(oct_int8_conv_size(set, &c)), *lists = get(oct_int8_epilogue_size(c.c_out));
     const size_t size = (size_t)k->outputs * (spec->out == OCT_INT8_U8 ? 1 : 4);
     void *y = malloc(size), *scratch;
 
     assert_non_null(y);
     memset(y, 0xee, size);
     oct_int8_conv_pack(set, &k->w, memory, &c);
-    oct_int8_finish_pack(spec, lists, &f);
+    oct_int8_epilogue_pack(spec, lists, &f);
     scratch = get(c.scratch_size * (size_t)n_threads);
     oct_int8_conv_run(&c, &f, &(oct_int8_io){k->x, residual, y, scratch, NULL, NULL}, n_threads);
     free(memory);
@@ -145,7 +145,7 @@ static void check_sums(const shape *s, bool depthwise, bool extreme, uint64_t se
     oct_rng_init(&rng, seed);
     case_init(&k, s, depthwise, &rng, extreme);
     for (int i = 0; (set = oct_int8_at(i)); i++) {
-        const oct_int8_finish_spec spec = {.c = s->c_out, .out = OCT_INT8_S32};
+        const oct_int8_epilogue_spec spec = {.c = s->c_out, .out = OCT_INT8_S32};
         int32_t *y = run_conv(set, &k, &spec, NULL, 1 + (i + (int)seed) % 2);
         int64_t at = 0;
 
@@ -191,7 +191,7 @@ static void extreme_products_do_not_saturate(void **state)
 /* --- what follows --- */
 
 typedef struct finish_case {
-    oct_int8_finish_spec spec;
+    oct_int8_epilogue_spec spec;
     void *residual;
     char what[80];
 } finish_case;
@@ -315,11 +315,11 @@ static void ties_go_to_even(void **state)
     for (int s = 0; (set = oct_int8_at(s)); s++) {
         int32_t sum[96] = {0};
         uint8_t y[6];
-        void *memory = get(oct_int8_finish_size(1));
-        oct_int8_finish f;
+        void *memory = get(oct_int8_epilogue_size(1));
+        oct_int8_epilogue f;
 
-        oct_int8_finish_pack(
-            &(oct_int8_finish_spec){
+        oct_int8_epilogue_pack(
+            &(oct_int8_epilogue_spec){
                 .c = 1, .scale = &scale, .out = OCT_INT8_U8, .y = {1, &y_scale, &zero}},
             memory, &f);
         for (int i = 0; i < 6; i++) {
@@ -345,11 +345,11 @@ static void swish_at_its_limits(void **state)
     const float y_scale = 0.1f;
     const int32_t zero = 2;
     float scale[C];
-    const oct_int8_finish_spec spec = {.c = C,
-                                       .scale = scale,
-                                       .act = {{OCT_ACT_SWISH, 1, 0}, {0}},
-                                       .out = OCT_INT8_U8,
-                                       .y = {1, &y_scale, &zero}};
+    const oct_int8_epilogue_spec spec = {.c = C,
+                                         .scale = scale,
+                                         .act = {{OCT_ACT_SWISH, 1, 0}, {0}},
+                                         .out = OCT_INT8_U8,
+                                         .y = {1, &y_scale, &zero}};
     const oct_int8 *set, *plain = plain_set();
 
     (void)state;
@@ -360,12 +360,12 @@ static void swish_at_its_limits(void **state)
             scale[i] = sizes[i % n];
         for (int s = -1; (set = s < 0 ? plain : oct_int8_at(s)); s++) {
             int32_t sum[ROWS * C];
-            void *memory = get(oct_int8_finish_size(C));
-            oct_int8_finish f;
+            void *memory = get(oct_int8_epilogue_size(C));
+            oct_int8_epilogue f;
 
             for (int i = 0; i < ROWS * C; i++)
                 sum[i] = sums[i / C];
-            oct_int8_finish_pack(&spec, memory, &f);
+            oct_int8_epilogue_pack(&spec, memory, &f);
             assert_int_equal(f.tame, n == 7);
             set->finish(&f, sum, C, 0, C, ROWS, NULL, 0, s < 0 ? want : got, C);
             if (s >= 0) assert_memory_equal(got, want, sizeof(want));
@@ -402,13 +402,13 @@ static void matrix_product_with_late_zero_points(void **state)
                            .kernel = {1, 1},
                            .stride = {1, 1},
                            .dilation = {1, 1}};
-        void *memory = get(oct_int8_conv_size(set, &c)), *lists = get(oct_int8_finish_size(N));
+        void *memory = get(oct_int8_conv_size(set, &c)), *lists = get(oct_int8_epilogue_size(N));
         int32_t y[M][N], base[128] = {0};
-        oct_int8_finish f;
+        oct_int8_epilogue f;
         void *scratch;
 
         oct_int8_conv_pack(set, &(oct_int8_weights){.w = (int8_t *)w, .o = 1, .c = N}, memory, &c);
-        oct_int8_finish_pack(&(oct_int8_finish_spec){.c = N, .out = OCT_INT8_S32}, lists, &f);
+        oct_int8_epilogue_pack(&(oct_int8_epilogue_spec){.c = N, .out = OCT_INT8_S32}, lists, &f);
         scratch = get(c.scratch_size);
         for (int i = 0; i < N; i++)
             base[i] = -c.sum[i] * 77;

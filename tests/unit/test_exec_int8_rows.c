@@ -16,7 +16,7 @@ static void codes_to_floats_and_back(void **state)
     oct_rng_init(&rng, 2);
     for (int round = 0; round < 20; round++) {
         const int64_t n = 1 + (int64_t)oct_rng_below(&rng, MAX), each = round % 2 ? n : 1;
-        const oct_int8_rows r = {
+        const oct_int8_strides r = {
             .rows = ROWS, .n = n, .a_pitch = n + round % 3, .y_pitch = n + round % 4};
         const size_t size = (size_t)(ROWS * r.y_pitch);
         float *x = random_floats(&rng, ROWS * r.a_pitch, -9, 9), *back[2];
@@ -133,7 +133,7 @@ static void tables(void **state)
     free(x);
 }
 
-static void check_binary(oct_rng *rng, const oct_int8_binary_spec *spec, const oct_int8_rows *r,
+static void check_binary(oct_rng *rng, const oct_int8_binary_spec *spec, const oct_int8_strides *r,
                          int b_step)
 {
     const oct_int8 *set, *plain = plain_set();
@@ -174,7 +174,7 @@ static void sums_and_products_of_codes(void **state)
                                      .c = each,
                                      .act = acts[round % 4 ? 0 : round % (int)OCT_COUNT(acts)],
                                      .out = round % 5 == 4 ? OCT_INT8_F32 : OCT_INT8_U8};
-        const oct_int8_rows r = {7, n, n + round % 2, round % 7 ? n : 0, n + 1};
+        const oct_int8_strides r = {7, n, n + round % 2, round % 7 ? n : 0, n + 1};
 
         for (int i = 0; i < 3; i++) {
             scale[i] = random_floats(&rng, n, 0.01f, 0.1f);

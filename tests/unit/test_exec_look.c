@@ -20,7 +20,7 @@ static void draw(float *x)
         x[i] = i % 7 == 0 ? 0 : (float)oct_rng_normal(&r);
 }
 
-static void plain_scan(oct_look *l, const float *x, int width)
+static void plain_scan(oct_column_stats *l, const float *x, int width)
 {
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < width; j++) {
@@ -33,9 +33,9 @@ static void plain_scan(oct_look *l, const float *x, int width)
         }
 }
 
-static void start(oct_look *l)
+static void start(oct_column_stats *l)
 {
-    for (int j = 0; j < OCT_LOOK_LANES; j++) {
+    for (int j = 0; j < OCT_STATS_LANES; j++) {
         l->low[j] = INFINITY;
         l->high[j] = -INFINITY;
         l->bad[j] = l->zeros[j] = 0;
@@ -51,7 +51,7 @@ static void columns_are_scanned(void **state)
     draw(x);
     for (int i = 0; (s = oct_simd_at(i)); i++)
         for (size_t k = 0; k < sizeof(widths) / sizeof(widths[0]); k++) {
-            oct_look got, want;
+            oct_column_stats got, want;
 
             start(&got);
             start(&want);
@@ -70,7 +70,7 @@ static void bad_numbers_leave_a_mark(void **state)
     for (int i = 0; (s = oct_simd_at(i)); i++)
         for (int k = 0; k < 3; k++) {
             float x[ROWS * PITCH];
-            oct_look l;
+            oct_column_stats l;
 
             draw(x);
             start(&l);
@@ -111,19 +111,19 @@ static void columns_are_summed(void **state)
 
 static void numbers_are_counted(void **state)
 {
-    float x[ROWS * PITCH], inv[OCT_LOOK_LANES];
-    int32_t base[OCT_LOOK_LANES];
+    float x[ROWS * PITCH], inv[OCT_STATS_LANES];
+    int32_t base[OCT_STATS_LANES];
     const oct_simd *s;
 
     (void)state;
     draw(x);
-    for (int j = 0; j < OCT_LOOK_LANES; j++) {
+    for (int j = 0; j < OCT_STATS_LANES; j++) {
         inv[j] = j % 2 ? 4.0f : 2.0f;
         base[j] = -SLOTS / 2 - j * SLOTS;
     }
     for (int i = 0; (s = oct_simd_at(i)); i++)
         for (size_t k = 0; k < sizeof(widths) / sizeof(widths[0]); k++) {
-            static uint64_t got[OCT_LOOK_LANES * SLOTS], want[OCT_LOOK_LANES * SLOTS];
+            static uint64_t got[OCT_STATS_LANES * SLOTS], want[OCT_STATS_LANES * SLOTS];
 
             memset(got, 0, sizeof(got));
             memset(want, 0, sizeof(want));

@@ -333,7 +333,7 @@ static void fill(channel *c, int begin, int end, double center, double missing)
 
 static double shift(channel *c, oct_act_kind kind)
 {
-    const oct_behind b = {.act = {.kind = kind, .a = 1}};
+    const oct_following_act b = {.act = {.kind = kind, .a = 1}};
 
     return (double)oct_best_shift(&b, c->exact, c->now, N_SAMPLES, N_SAMPLES / 2, c->scratch);
 }

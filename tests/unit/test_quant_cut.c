@@ -45,16 +45,16 @@ static int64_t draw(oct_rng *rng, int64_t below)
 static void solve(fixture *f, const problem *p, uint8_t *is_here)
 {
     oct_arena *a = oct_arena_new(f->ctx);
-    oct_cut *c = NULL;
+    oct_min_cut *c = NULL;
 
     assert_non_null(a);
-    assert_ok(f->ctx, oct_cut_new(a, N, &c));
+    assert_ok(f->ctx, oct_min_cut_new(a, N, &c));
     for (int i = 0; i < N; i++) {
-        assert_ok(f->ctx, oct_cut_price(c, i, p->here[i], p->there[i]));
+        assert_ok(f->ctx, oct_min_cut_terminals(c, i, p->here[i], p->there[i]));
         for (int k = 0; k < N; k++)
-            assert_ok(f->ctx, oct_cut_part(c, i, k, p->part[i][k]));
+            assert_ok(f->ctx, oct_min_cut_edge(c, i, k, p->part[i][k]));
     }
-    assert_ok(f->ctx, oct_cut_solve(c, is_here));
+    assert_ok(f->ctx, oct_min_cut_solve(c, is_here));
     oct_arena_free(a);
 }
 
@@ -82,10 +82,10 @@ static void no_way_is_cheaper(void **state)
 /* 0 gains by being here, 1 must not be there alone, 2 must be there. */
 static void prices_that_are_never_paid_bind(void **state)
 {
-    problem p = {.there = {50, 0, 0}, .here = {0, 20, OCT_CUT_NEVER}};
+    problem p = {.there = {50, 0, 0}, .here = {0, 20, OCT_MIN_CUT_INFINITE}};
     uint8_t is_here[N];
 
-    p.part[0][1] = OCT_CUT_NEVER;
+    p.part[0][1] = OCT_MIN_CUT_INFINITE;
     solve(*state, &p, is_here);
     assert_true(is_here[0] && is_here[1] && !is_here[2]);
     p.here[1] = 80; /* more than there is to gain */

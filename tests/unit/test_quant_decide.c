@@ -31,7 +31,7 @@ static void see(net *n, double variance, float scale)
 {
     const int32_t zero = 128;
 
-    assert_ok(n->p.f->ctx, oct_decide_watch(n->p.m, n->p.t, n->c));
+    assert_ok(n->p.f->ctx, oct_fallback_watch(n->p.m, n->p.t, n->c));
     n->c->images = 1;
     for (int32_t i = 0; i < n->c->n; i++)
         for (int64_t k = 0; k < n->c->watch[i].channels; k++)
@@ -52,7 +52,7 @@ static void decide(net *n)
     oct_target t = *n->p.t;
 
     t.costs = NULL;
-    assert_ok(n->p.f->ctx, oct_decide(n->p.m, &t, n->c));
+    assert_ok(n->p.f->ctx, oct_fallback(n->p.m, &t, n->c));
 }
 
 static void close_net(net *n)
@@ -89,7 +89,7 @@ static void decide_by(net *n, double border)
     costs[OCT_COST_DEPTHWISE].integer.fixed = costs[OCT_COST_DEPTHWISE_ODD].integer.fixed = 900;
     costs[OCT_COST_BORDER].integer.fixed = costs[OCT_COST_BORDER].floating.fixed = border;
     t.costs = costs;
-    assert_ok(n->p.f->ctx, oct_decide(n->p.m, &t, n->c));
+    assert_ok(n->p.f->ctx, oct_fallback(n->p.m, &t, n->c));
 }
 
 static void layers_are_float_where_that_is_faster(void **state)
@@ -227,7 +227,7 @@ static void other_targets_are_left_alone(void **state)
     net n;
 
     build(&n, *state, "octet");
-    assert_ok(n.p.f->ctx, oct_decide_watch(n.p.m, n.p.t, n.c));
+    assert_ok(n.p.f->ctx, oct_fallback_watch(n.p.m, n.p.t, n.c));
     assert_int_equal(n.c->n, 0);
     decide(&n);
     assert_true(is_active(&n.p, n.s));
@@ -252,7 +252,7 @@ static void ranges_are_chosen_for_what_follows(void **state)
 
         oct_observer_options_init(&o);
         o.kind = "mse";
-        if (k) assert_ok(f->ctx, oct_decide_observer(n.p.m, n.p.m->of_value[n.a->id], &o));
+        if (k) assert_ok(f->ctx, oct_preact_observer(n.p.m, n.p.m->of_value[n.a->id], &o));
         assert_ok(f->ctx, oct_observer_new(f->ctx, &o, 1, &seen));
         oct_observer_see(seen,
                          &(oct_value_view){.data = data, .pixels = N, .channels = 1, .pitch = 1});

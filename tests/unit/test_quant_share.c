@@ -20,7 +20,7 @@ static void scales_are_finer_where_weights_are_large(void **state)
     int32_t zero[] = {100, 100, 100};
 
     (void)state;
-    oct_share_scales(&p, worth, scale, zero, 3);
+    oct_solve_channel_scales(&p, worth, scale, zero, 3);
     assert_true(scale[0] == 2.0f && scale[1] == 1.0f && scale[2] == 1.0f);
     /* the low ends stay: -100, -100 and -25 */
     assert_int_equal(zero[0], 50);
@@ -45,7 +45,7 @@ static void no_channel_is_clipped(void **state)
             scale[i] = own[i] = (float)exp(8 * oct_rng_f64(&rng) - 6);
             worth[i] = exp(4 * oct_rng_f64(&rng) - 2);
         }
-        oct_share_scales(&p, worth, scale, zero, 8);
+        oct_solve_channel_scales(&p, worth, scale, zero, 8);
         for (int i = 0; i < 8; i++) {
             assert_true(scale[i] >= own[i] * (1 - 1e-6f));
             n_own += scale[i] <= own[i] * (1 + 1e-6f);
@@ -61,7 +61,7 @@ static void own_scales_stay(void **state)
     int32_t zero[] = {1, 2};
 
     (void)state;
-    oct_share_scales(&p, NULL, scale, zero, 2);
+    oct_solve_channel_scales(&p, NULL, scale, zero, 2);
     assert_true(scale[0] == 1.0f && scale[1] == 0.25f && zero[1] == 2);
 }
 
@@ -85,7 +85,7 @@ static void worth_is_the_size_of_weights(void **state)
     place(&p);
     at = p.m->of_value[x->id];
     assert_true(at >= 0 && p.m->points[at].channel_share < 1.0f);
-    assert_ok(p.f->ctx, oct_channel_worths(p.m, p.m->arena, &worth));
+    assert_ok(p.f->ctx, oct_channel_importance(p.m, p.m->arena, &worth));
     assert_non_null(worth[at]);
     /* squares of 1 and 9 have a mean of 5, those of the even layer count as 1 each */
     ratio = sqrt(0.2 + 1) / sqrt(1.8 + 1);

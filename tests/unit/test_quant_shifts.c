@@ -68,7 +68,7 @@ static void operands_and_results_of_sums_and_products(void **state)
         add(m, a, NULL, 0, OCT_QROLE_ACT, &cases[c].before[0], 1);
         add(m, b, NULL, 0, OCT_QROLE_ACT, &cases[c].before[1], 1);
         add(m, y, NULL, 0, OCT_QROLE_ACT, &cases[c].before[2], 1);
-        oct_solve_shifts(m);
+        oct_npu_shifts(m);
         for (int i = 0; i < 3; i++)
             assert_exponent(m, i, 0, cases[c].after[i]);
         oct_qmap_free(m);
@@ -112,7 +112,7 @@ static void weights_and_biases_of_layers(void **state)
         add(m, conv_node->in[1], conv_node, 1, OCT_QROLE_WEIGHT, &e[1], 2);
         add(m, conv_node->in[2], conv_node, 2, OCT_QROLE_BIAS, &e[3], 1);
         add(m, relu, NULL, 0, OCT_QROLE_ACT, &e[4], 1);
-        oct_solve_shifts(m);
+        oct_npu_shifts(m);
         assert_exponent(m, 0, 0, cases[c].after[0]);
         assert_exponent(m, 1, 0, cases[c].after[1]);
         assert_exponent(m, 1, 1, cases[c].after[2]);

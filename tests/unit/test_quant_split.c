@@ -20,7 +20,7 @@ static void watch(net *n)
     place(&n->p);
     assert_ok(n->p.f->ctx, oct_calibration_new(n->p.f->g, &n->c));
     assert_ok(n->p.f->ctx, oct_solve_watch(n->p.m, n->p.t, &n->p.o, n->c));
-    assert_ok(n->p.f->ctx, oct_decide_watch(n->p.m, n->p.t, n->c));
+    assert_ok(n->p.f->ctx, oct_fallback_watch(n->p.m, n->p.t, n->c));
     n->c->images = 1;
 }
 
@@ -60,7 +60,7 @@ static void vary(const net *n, const oct_value *y, double deviation)
 static void decide(net *n)
 {
     assert_ok(n->p.f->ctx, oct_solve_activations(n->p.m, n->c));
-    assert_ok(n->p.f->ctx, oct_decide(n->p.m, n->p.t, n->c));
+    assert_ok(n->p.f->ctx, oct_fallback(n->p.m, n->p.t, n->c));
 }
 
 static void close_net(net *n)

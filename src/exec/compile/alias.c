@@ -47,7 +47,7 @@ static void make_view(aliaser *a, int32_t slot, int32_t parent, int64_t offset, 
 /* Concat and Split keep pitches only along channels. */
 static bool cuts_pixels(const oct_step *s)
 {
-    const oct_parts *parts = s->state;
+    const oct_axis_slices *parts = s->state;
 
     return (s->kernel == &oct_kernel_concat || s->kernel == &oct_kernel_split) &&
            !parts->is_channel;
@@ -99,18 +99,19 @@ static bool alias_view(aliaser *a, const oct_step *s)
 }
 
 /* Planes that only a Concat of pixels reads are made where it wants them. */
-static bool planes_fit(const aliaser *a, const oct_parts *parts, int32_t slot)
+static bool planes_fit(const aliaser *a, const oct_axis_slices *parts, int32_t slot)
 {
     const oct_slot *s = &a->p->slots[slot];
 
     return parts->is_pixel && a->n_reads[slot] == 1 && !s->pinned && !a->p->is_kept[s->value->id] &&
-           (a->p->steps[a->maker[slot]].kernel->flags & OCT_KERNEL_PLANES_OUT);
+           (a->p->steps[a->maker[slot]].kernel->flags & OCT_KERNEL_NCHW_OUT);
 }
 
 /* Is the part one block of the whole, or may everyone who touches it use a pitch? */
-static bool part_fits(const aliaser *a, const oct_parts *parts, int32_t slot, bool maker_strides)
+static bool part_fits(const aliaser *a, const oct_axis_slices *parts, int32_t slot,
+                      bool maker_strides)
 {
-    if (oct_parts_are_blocks(parts)) return true;
+    if (oct_axis_slices_are_blocks(parts)) return true;
     return parts->is_channel && maker_strides && a->reads[slot] && !a->p->slots[slot].pinned;
 }
 
@@ -137,7 +138,7 @@ static int32_t whole_of(const oct_plan *p, const oct_step *s, int32_t i, int32_t
 
 static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t offset)
 {
-    const oct_parts *parts = s->state;
+    const oct_axis_slices *parts = s->state;
     const oct_slot *in = &a->p->slots[slot];
     const int32_t maker = a->maker[slot];
     const oct_step *by;
@@ -148,13 +149,13 @@ static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t o
     strides = (by->kernel->flags & OCT_KERNEL_STRIDED_OUT) && !cuts_pixels(by);
     if (!part_fits(a, parts, slot, strides) && !planes_fit(a, parts, slot)) return;
     make_view(a, slot, s->out[0], offset,
-              (parts->is_channel || parts->is_pixel) && !oct_parts_are_blocks(parts));
+              (parts->is_channel || parts->is_pixel) && !oct_axis_slices_are_blocks(parts));
     spread(a, slot);
 }
 
 static void alias_concat(aliaser *a, const oct_step *s)
 {
-    const oct_parts *parts = s->state;
+    const oct_axis_slices *parts = s->state;
 
     for (int32_t i = 0, n = 1; i < s->n_in; i += n) {
         const int32_t whole = whole_of(a->p, s, i, &n);
@@ -167,7 +168,7 @@ static void alias_concat(aliaser *a, const oct_step *s)
 static void alias_split(aliaser *a, const oct_step *s)
 {
     oct_plan *p = a->p;
-    const oct_parts *parts = s->state;
+    const oct_axis_slices *parts = s->state;
 
     if (p->slots[s->in[0]].data) return;
     for (int32_t i = 0; i < s->n_out; i++) {
@@ -176,7 +177,7 @@ static void alias_split(aliaser *a, const oct_step *s)
         if (!out || out->parent >= 0 || out->pinned) continue;
         if (!part_fits(a, parts, s->out[i], true)) continue;
         make_view(a, s->out[i], s->in[0], parts->offset[i],
-                  parts->is_channel && !oct_parts_are_blocks(parts));
+                  parts->is_channel && !oct_axis_slices_are_blocks(parts));
         spread(a, s->out[i]);
     }
 }
@@ -184,16 +185,17 @@ static void alias_split(aliaser *a, const oct_step *s)
 /* Nothing left to do: every part already lies where it belongs. */
 static bool is_done(const oct_plan *p, const oct_step *s)
 {
-    const oct_parts *parts = s->state;
+    const oct_axis_slices *parts = s->state;
 
     if (s->kernel == &oct_kernel_concat) {
         for (int32_t i = 0; i < s->n_in; i++)
-            if (!oct_part_is_in_place(p, s->in[i], s->out[0], parts->offset[i])) return false;
+            if (!oct_axis_slice_is_in_place(p, s->in[i], s->out[0], parts->offset[i])) return false;
         return true;
     }
     if (s->kernel == &oct_kernel_split) {
         for (int32_t i = 0; i < s->n_out; i++)
-            if (s->out[i] >= 0 && !oct_part_is_in_place(p, s->out[i], s->in[0], parts->offset[i]))
+            if (s->out[i] >= 0 &&
+                !oct_axis_slice_is_in_place(p, s->out[i], s->in[0], parts->offset[i]))
                 return false;
         return true;
     }
@@ -241,7 +243,7 @@ static oct_status find_parts(oct_plan *p)
         oct_step *s = &p->steps[i];
 
         if (s->kernel == &oct_kernel_concat || s->kernel == &oct_kernel_split)
-            OCT_TRY(oct_step_parts(p, s, &s->state));
+            OCT_TRY(oct_step_axis_slices(p, s, &s->state));
     }
     return OCT_OK;
 }

@@ -148,7 +148,7 @@ static bool find_shuffle_of(const oct_fuser *f, const oct_node *n, oct_group *g)
     split = &n->out[0]->type;
     t = oct_fuser_only_user(f, n->out[0]);
     if (x->rank != 4 || !is_shuffled_type(x->dtype) || split->rank != 5) return false;
-    if (!oct_node_turns(t, swap, 5)) return false;
+    if (!oct_node_transposes(t, swap, 5)) return false;
     back = oct_fuser_only_user(f, t->out[0]);
     if (!is_view(back) || !oct_type_equal(&back->out[0]->type, x)) return false;
     if (split->dim[0] != x->dim[0] || split->dim[3] != x->dim[2] || split->dim[4] != x->dim[3])
@@ -184,9 +184,9 @@ static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
 
 static bool find_means(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
-    oct_means m;
+    oct_dfl m;
 
-    if (!oct_means_find(n, &m) || !oct_type_has_channels(&n->in[0]->type)) return false;
+    if (!oct_dfl_find(n, &m) || !oct_type_has_channels(&n->in[0]->type)) return false;
     if (oct_fuser_is_constant(f, n->in[0])) return false; /* lies plain */
     if (!oct_fuser_only_user(f, n->out[0]) || !oct_fuser_only_user(f, m.turn->out[0]) ||
         !oct_fuser_only_user(f, m.softmax->out[0]))

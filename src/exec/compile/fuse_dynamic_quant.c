@@ -112,6 +112,6 @@ oct_status oct_fuser_dynamic(oct_fuser *f, const oct_node *n, oct_group **out)
     OCT_TRY(make_step(f, g, scale, bias));
     for (int32_t i = 0; i < n->n_in; i++)
         if (n->in[i] && !n->in[i]->data && oct_fuser_is_constant(f, n->in[i])) return OCT_OK;
-    if (oct_kernel_int8_dynamic.accepts(f->p, g->step, &layout)) *out = g;
+    if (oct_kernel_int8_dynamic_conv.accepts(f->p, g->step, &layout)) *out = g;
     return OCT_OK;
 }

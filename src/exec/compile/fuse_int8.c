@@ -182,7 +182,8 @@ static oct_status try_planes(oct_fuser *f, const oct_group *g, oct_group **out)
     if (view && flattens(view)) oct_group_add(&planes, view);
     if (!leaves(f, planes.last->out[0])) return OCT_OK;
     OCT_TRY(draft_step(f, &planes, &d));
-    if (d->is_early || !oct_kernel_int8_planes.accepts(f->p, &d->step, &layout)) return OCT_OK;
+    if (d->is_early || !oct_kernel_int8_conv1x1_nchw.accepts(f->p, &d->step, &layout))
+        return OCT_OK;
     if (!(made = oct_plan_alloc(f->p, 1, sizeof(*made)))) return OCT_ERR_MEMORY;
     *made = planes;
     made->step = &d->step;

@@ -33,7 +33,7 @@ static bool slice_cut(const oct_node *n, int32_t *axis, int64_t *begin)
     return cut >= 0 && *begin + y->dim[cut] <= x->dim[cut];
 }
 
-bool oct_node_cut(const oct_node *n, int32_t *axis, int64_t *begin)
+bool oct_node_axis_slice(const oct_node *n, int32_t *axis, int64_t *begin)
 {
     const oct_attr *a = oct_node_attr(n, "axis");
     const int32_t rank = n->in[0] ? n->in[0]->type.rank : 0;
@@ -45,13 +45,13 @@ bool oct_node_cut(const oct_node *n, int32_t *axis, int64_t *begin)
     return *axis >= 0 && *axis < rank;
 }
 
-oct_status oct_step_parts(oct_plan *p, const oct_step *s, void **out)
+oct_status oct_step_axis_slices(oct_plan *p, const oct_step *s, void **out)
 {
     const bool is_concat = s->kernel == &oct_kernel_concat;
     const int32_t n = is_concat ? s->n_in : s->n_out;
     const int32_t *slots = is_concat ? s->in : s->out;
     const oct_slot *whole = &p->slots[is_concat ? s->out[0] : s->in[0]];
-    oct_parts *parts = oct_plan_alloc(p, 1, sizeof(*parts));
+    oct_axis_slices *parts = oct_plan_alloc(p, 1, sizeof(*parts));
     int64_t begin = 0, inner = 1;
     int32_t axis = 0;
 
@@ -59,7 +59,7 @@ oct_status oct_step_parts(oct_plan *p, const oct_step *s, void **out)
     parts->offset = oct_plan_alloc(p, (size_t)n + 1, sizeof(int64_t));
     parts->size = oct_plan_alloc(p, (size_t)n + 1, sizeof(int64_t));
     if (!parts->offset || !parts->size) return OCT_ERR_MEMORY;
-    if (!oct_node_cut(s->node, &axis, &begin))
+    if (!oct_node_axis_slice(s->node, &axis, &begin))
         return oct_node_fail(s->node, OCT_ERR_STATE, "is not a simple cut");
     parts->outer = 1;
     if (whole->layout == OCT_LAYOUT_CLAST && axis == 1) {
@@ -84,7 +84,7 @@ oct_status oct_step_parts(oct_plan *p, const oct_step *s, void **out)
     return OCT_OK;
 }
 
-bool oct_part_is_in_place(const oct_plan *p, int32_t part, int32_t whole, int64_t offset)
+bool oct_axis_slice_is_in_place(const oct_plan *p, int32_t part, int32_t whole, int64_t offset)
 {
     int64_t a = 0, b = 0;
 
@@ -114,7 +114,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     const int32_t whole = is_concat ? s->out[0] : s->in[0];
     const int32_t *slots = is_concat ? s->in : s->out;
     const size_t elem = oct_dtype_size(p->slots[whole].type.dtype);
-    const oct_parts *parts = s->state;
+    const oct_axis_slices *parts = s->state;
     state *st = oct_plan_alloc(p, 1, sizeof(*st) + (size_t)n * sizeof(copy));
 
     if (!st) return OCT_ERR_MEMORY;
@@ -123,7 +123,7 @@ static oct_status make(oct_plan *p, oct_step *s)
         copy *c = &st->copies[st->n];
 
         if (parts->size[i] == 0) continue;
-        if (oct_part_is_in_place(p, slots[i], whole, parts->offset[i])) continue;
+        if (oct_axis_slice_is_in_place(p, slots[i], whole, parts->offset[i])) continue;
         c->operand = i;
         c->size = (size_t)parts->size[i] * elem;
         c->whole_offset = (size_t)parts->offset[i] * elem;
@@ -207,7 +207,7 @@ static bool accepts_concat(const oct_plan *p, const oct_step *s, oct_layout *lay
     int32_t axis;
     int64_t begin;
 
-    if (!s->node || s->node->op != &oct_op_concat || !oct_node_cut(s->node, &axis, &begin))
+    if (!s->node || s->node->op != &oct_op_concat || !oct_node_axis_slice(s->node, &axis, &begin))
         return false;
     if (oct_dtype_size(p->slots[s->out[0]].type.dtype) == 0) return false;
     for (int32_t i = 0; i < s->n_in; i++)
@@ -226,7 +226,7 @@ static bool accepts_split(const oct_plan *p, const oct_step *s, oct_layout *layo
     int64_t begin;
 
     if (!s->node || (s->node->op != &oct_op_split && s->node->op != &oct_op_slice)) return false;
-    if (!oct_node_cut(s->node, &axis, &begin) || p->slots[s->in[0]].data) return false;
+    if (!oct_node_axis_slice(s->node, &axis, &begin) || p->slots[s->in[0]].data) return false;
     if (oct_dtype_size(p->slots[s->in[0]].type.dtype) == 0) return false;
     for (int32_t i = 0; i < s->n_out; i++)
         if (s->out[i] < 0) return false;

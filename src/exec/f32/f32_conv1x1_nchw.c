@@ -91,8 +91,8 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_mix = {
-    .name = "mix",
+const oct_kernel oct_kernel_conv1x1_nchw = {
+    .name = "conv1x1-nchw",
     .accepts = accepts,
     .make = make,
     .run = run,

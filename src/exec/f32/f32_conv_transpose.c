@@ -177,7 +177,7 @@ static void make_row(const job *j, oct_conv_io *io, int64_t row, int64_t ky, flo
 {
     const state *st = j->st;
     const int64_t at = (row * st->kernel[0] + ky) * st->out_w * st->out_pitch;
-    const oct_int8_rows r = {
+    const oct_int8_strides r = {
         .rows = st->out_w, .n = st->c_out, .a_pitch = st->c_out, .y_pitch = st->out_pitch};
 
     for (int64_t kx = 0; kx < st->kernel[1]; kx++) {
@@ -195,7 +195,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const state *st = j->st;
     float *own = j->scratch + oct_parallel_thread() * st->room;
-    const oct_int8_rows r = {
+    const oct_int8_strides r = {
         .rows = st->in_w, .n = st->c_in, .a_pitch = st->in_pitch, .y_pitch = st->c_in};
     oct_conv_io io = {.x = own, .patch = own + st->line};
 

@@ -89,8 +89,8 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_expectation = {
-    .name = "expectation",
+const oct_kernel oct_kernel_dfl = {
+    .name = "dfl",
     .flags = OCT_KERNEL_STRIDED_IN,
     .out_layout = OCT_LAYOUT_PLAIN,
     .accepts = accepts,

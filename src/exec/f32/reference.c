@@ -95,7 +95,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_plain = {
+const oct_kernel oct_kernel_reference = {
     .name = "plain",
     .flags = OCT_KERNEL_PLAIN,
     .accepts = accepts,

@@ -32,7 +32,7 @@ typedef struct state {
     int b_step;
     int64_t pictures, b_picture; /* loops around the rows; elements of b from one to the next */
     int64_t a_picture, y_picture;
-    oct_int8_rows r;
+    oct_int8_strides r;
     int64_t len; /* one long row, cut into pieces: its length; 0: rows as they are */
     size_t y_size;
 } state;
@@ -147,15 +147,15 @@ static void cut_rows(const oct_plan *p, const oct_step *s, repeat how, state *st
     if (how == ONE_ROW) {
         const int64_t n = t->dim[t->rank - 1];
 
-        st->r = (oct_int8_rows){
+        st->r = (oct_int8_strides){
             .rows = n ? oct_type_len(t) / n : 0, .n = n, .a_pitch = n, .y_pitch = n};
         return;
     }
-    st->r = (oct_int8_rows){.rows = t->dim[0] * oct_type_pixels(t),
-                            .n = t->dim[1],
-                            .a_pitch = oct_slot_pitch(p, a),
-                            .b_pitch = oct_slot_pitch(p, b),
-                            .y_pitch = oct_slot_pitch(p, y)};
+    st->r = (oct_int8_strides){.rows = t->dim[0] * oct_type_pixels(t),
+                               .n = t->dim[1],
+                               .a_pitch = oct_slot_pitch(p, a),
+                               .b_pitch = oct_slot_pitch(p, b),
+                               .y_pitch = oct_slot_pitch(p, y)};
     if (how != ONE_PIXEL) return;
     st->r.b_pitch = 0;
     st->pictures = t->dim[0];
@@ -209,7 +209,7 @@ static void some(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const state *st = j->st;
     const int64_t n = end - begin;
-    oct_int8_rows r = {.rows = 1, .n = n, .a_pitch = 1, .b_pitch = 1, .y_pitch = 1};
+    oct_int8_strides r = {.rows = 1, .n = n, .a_pitch = 1, .b_pitch = 1, .y_pitch = 1};
 
     if (!st->len) {
         r = st->r;

@@ -9,7 +9,7 @@ enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 /* One for each group of channels; dense and depthwise ones are a single group. */
 typedef struct part {
     oct_int8_conv conv, rest; /* rest: only with wide weights */
-    oct_int8_finish finish, sums;
+    oct_int8_epilogue finish, sums;
 } part;
 
 typedef struct state {
@@ -70,19 +70,19 @@ static oct_int8_codes from(const oct_int8_codes *c, int64_t first)
 /* Codes of all channels, and what the sums of all filters are worth. */
 typedef struct parameters {
     oct_int8_codes x, y, r;
-    oct_int8_sums sums;
+    oct_int8_accumulators sums;
     oct_int8_plain w;
 } parameters;
 
 static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *a, int64_t first,
-                              int64_t n, oct_int8_finish *f)
+                              int64_t n, oct_int8_epilogue *f)
 {
     const int32_t r = s->fuse.residual;
-    oct_int8_finish_spec spec = {.c = n,
-                                 .scale = a->sums.scale + first,
-                                 .bias = a->sums.bias_f32 ? a->sums.bias_f32 + first : NULL,
-                                 .act = {s->fuse.act[0], s->fuse.act[1]},
-                                 .out = a->y.n ? OCT_INT8_U8 : OCT_INT8_F32};
+    oct_int8_epilogue_spec spec = {.c = n,
+                                   .scale = a->sums.scale + first,
+                                   .bias = a->sums.bias_f32 ? a->sums.bias_f32 + first : NULL,
+                                   .act = {s->fuse.act[0], s->fuse.act[1]},
+                                   .out = a->y.n ? OCT_INT8_U8 : OCT_INT8_F32};
 
     if (r >= 0) {
         spec.residual = a->r.n ? OCT_INT8_U8 : OCT_INT8_F32;
@@ -90,14 +90,14 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *
         if (a->r.n) spec.r = from(&a->r, first);
     }
     if (a->y.n) spec.y = from(&a->y, first);
-    return oct_int8_finish_make(p, &spec, f);
+    return oct_int8_epilogue_make(p, &spec, f);
 }
 
 static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
                             const oct_int8_shape *w, int64_t i, bool is_wide, part *to)
 {
     const int64_t first = i * to->conv.c_out;
-    const oct_int8_finish_spec bare = {.c = to->conv.c_out, .out = OCT_INT8_S32};
+    const oct_int8_epilogue_spec bare = {.c = to->conv.c_out, .out = OCT_INT8_S32};
     const oct_int8_codes x = from(&a->x, i * to->conv.c_in);
     oct_int8_weights weights = {.w = a->w.w + first * w->o,
                                 .o = w->o,
@@ -113,7 +113,7 @@ static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
         weights.w = a->w.rest + first * w->o;
         weights.bias = NULL;
         OCT_TRY(oct_int8_weights_pack(p, s, &weights, &to->rest));
-        OCT_TRY(oct_int8_finish_make(p, &bare, &to->sums));
+        OCT_TRY(oct_int8_epilogue_make(p, &bare, &to->sums));
     }
     return pack_finish(p, s, a, first, to->conv.c_out, &to->finish);
 }
@@ -134,7 +134,7 @@ static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8
             scale[i] = a->r.scale[i] * s->fuse.residual_scale;
         a->r.scale = scale;
     }
-    OCT_TRY(oct_int8_weights_sums(p, s, w, &a->sums));
+    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &a->sums));
     return oct_int8_weights_read(p, s, w, &a->w);
 }
 

@@ -15,7 +15,7 @@ enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 typedef struct state {
     const oct_simd *simd;
     oct_int8_conv strip, rest; /* rest: the last pixels of a picture */
-    oct_int8_finish finish;
+    oct_int8_epilogue finish;
     int64_t images, pixels, strips, c_out, in_pitch;
     int64_t plane;    /* elements from one plane of the result to the next */
     size_t work_size; /* bytes of the convolutions' scratch memory; the strips follow */
@@ -52,14 +52,14 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, const int8_t *data,
                        state *st)
 {
-    oct_int8_finish_spec spec = {
+    oct_int8_epilogue_spec spec = {
         .c = w->filters, .act = {s->fuse.act[0], s->fuse.act[1]}, .out = OCT_INT8_F32};
     oct_int8_weights weights = {.w = data, .o = w->o, .c = w->c, .t = w->t};
     oct_int8_codes x;
-    oct_int8_sums sums;
+    oct_int8_accumulators sums;
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &x));
-    OCT_TRY(oct_int8_weights_sums(p, s, w, &sums));
+    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &sums));
     weights.x_zero = x.zero;
     weights.n_zero = x.n > 1 ? w->channels : 1;
     weights.bias = sums.bias;
@@ -67,7 +67,7 @@ static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, 
     OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->rest));
     spec.scale = sums.scale;
     spec.bias = sums.bias_f32;
-    return oct_int8_finish_make(p, &spec, &st->finish);
+    return oct_int8_epilogue_make(p, &spec, &st->finish);
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -140,9 +140,9 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_int8_planes = {
-    .name = "int8-planes",
-    .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_PLANES_OUT,
+const oct_kernel oct_kernel_int8_conv1x1_nchw = {
+    .name = "int8-conv1x1-nchw",
+    .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_NCHW_OUT,
     .out_layout = OCT_LAYOUT_PLAIN,
     .accepts = accepts,
     .make = make,

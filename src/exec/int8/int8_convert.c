@@ -90,7 +90,7 @@ static oct_int8_codes list_at(const oct_int8_codes *c, int64_t i, bool single)
 }
 
 /* Rows [row, row + r->rows) with the parameters of list i. */
-static void convert(const job *j, const oct_int8_rows *r, int64_t at_x, int64_t at_y, int64_t i)
+static void convert(const job *j, const oct_int8_strides *r, int64_t at_x, int64_t at_y, int64_t i)
 {
     const state *st = j->st;
     const bool single = st->grid.n_lists > 1;
@@ -109,7 +109,7 @@ static void convert(const job *j, const oct_int8_rows *r, int64_t at_x, int64_t 
 static void pieces(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const oct_int8_rows r = {
+    const oct_int8_strides r = {
         .rows = 1, .n = end - begin, .a_pitch = end - begin, .y_pitch = end - begin};
 
     convert(j, &r, begin, begin, 0);
@@ -119,7 +119,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const oct_int8_grid *g = &j->st->grid;
-    oct_int8_rows r = g->r;
+    oct_int8_strides r = g->r;
 
     if (g->n_lists == 1) {
         r.rows = end - begin;
@@ -135,7 +135,7 @@ static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
     job j = {st, b->in[0], b->out[0]};
-    const oct_int8_rows *r = &st->grid.r;
+    const oct_int8_strides *r = &st->grid.r;
 
     if (st->piece)
         oct_parallel_for(b->n_threads, r->n, st->piece, pieces, &j);
@@ -144,8 +144,8 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_int8_linear = {
-    .name = "int8-linear",
+const oct_kernel oct_kernel_int8_convert = {
+    .name = "int8-convert",
     .flags =
         OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT | OCT_KERNEL_IN_PLACE,
     .accepts = accepts,

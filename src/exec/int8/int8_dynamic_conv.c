@@ -18,7 +18,7 @@ enum {
 
 typedef struct state {
     oct_int8_conv conv;
-    oct_int8_finish finish;
+    oct_int8_epilogue finish;
     size_t work_size; /* bytes the convolution needs itself */
     int64_t n_scales; /* 0: none */
     float slope;      /* of the activation, for each unit of scale */
@@ -130,7 +130,7 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, state *st)
     const oct_tensor *bias = oct_step_const(p, s, BIAS);
     const int64_t n = st->conv.c_out;
     float *list = oct_plan_alloc(p, 2 * (size_t)n, sizeof(float));
-    oct_int8_finish_spec spec = {.c = n, .scale = list, .act = {rational(s->fuse.act[0])}};
+    oct_int8_epilogue_spec spec = {.c = n, .scale = list, .act = {rational(s->fuse.act[0])}};
 
     if (!list) return OCT_ERR_MEMORY;
     spec.out = st->n_scales ? OCT_INT8_F32 : OCT_INT8_S32;
@@ -139,7 +139,7 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, state *st)
         if (bias) list[n + o] = ((const float *)bias->data)[oct_tensor_length(bias) > 1 ? o : 0];
     }
     if (bias) spec.bias = list + n;
-    OCT_TRY(oct_int8_finish_make(p, &spec, &st->finish));
+    OCT_TRY(oct_int8_epilogue_make(p, &spec, &st->finish));
     st->slope = st->finish.slope ? st->finish.slope[0] : 0;
     return OCT_OK;
 }
@@ -186,7 +186,7 @@ static oct_status run(const oct_bound *b)
     uint8_t *pad = (uint8_t *)(slope + n);
     const oct_int8_io io = {
         .x = b->in[X], .y = b->out[0], .scratch = at, .base = base, .pad_pixel = pad};
-    oct_int8_finish finish = st->finish;
+    oct_int8_epilogue finish = st->finish;
 
     memset(pad, zero, (size_t)c_in);
     for (int64_t o = 0; o < n; o++) {
@@ -203,8 +203,8 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_int8_dynamic = {
-    .name = "int8-dynamic",
+const oct_kernel oct_kernel_int8_dynamic_conv = {
+    .name = "int8-dynamic-conv",
     .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT,
     .accepts = accepts,
     .make = make,

@@ -104,7 +104,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
 
     for (int64_t i = begin; i < end; i++) {
         const int64_t n = row_at(j->st, i, &x, &y);
-        const oct_int8_rows r = {.rows = 1, .n = n, .a_pitch = n, .y_pitch = n};
+        const oct_int8_strides r = {.rows = 1, .n = n, .a_pitch = n, .y_pitch = n};
 
         j->st->set->quantize(&j->codes, &r, j->x + x, j->y + y);
     }

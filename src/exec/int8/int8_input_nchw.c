@@ -73,8 +73,8 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_int8_input = {
-    .name = "int8-input",
+const oct_kernel oct_kernel_int8_input_nchw = {
+    .name = "int8-input-nchw",
     .flags = OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_OUT,
     .out_layout = OCT_LAYOUT_CLAST,
     .accepts = accepts,

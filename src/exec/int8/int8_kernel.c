@@ -41,12 +41,13 @@ void *oct_plan_alloc_aligned(oct_plan *p, size_t size)
     return at ? at + (64 - (uintptr_t)at % 64) % 64 : NULL;
 }
 
-oct_status oct_int8_finish_make(oct_plan *p, const oct_int8_finish_spec *s, oct_int8_finish *f)
+oct_status oct_int8_epilogue_make(oct_plan *p, const oct_int8_epilogue_spec *s,
+                                  oct_int8_epilogue *f)
 {
-    void *memory = oct_plan_alloc_aligned(p, oct_int8_finish_size(s->c));
+    void *memory = oct_plan_alloc_aligned(p, oct_int8_epilogue_size(s->c));
 
     if (!memory) return OCT_ERR_MEMORY;
-    oct_int8_finish_pack(s, memory, f);
+    oct_int8_epilogue_pack(s, memory, f);
     return OCT_OK;
 }
 
@@ -59,13 +60,13 @@ void oct_int8_grid_make(const oct_plan *p, int32_t in, int32_t out, int64_t n_co
 
     g->n_lists = 1;
     if (clast && (n_codes > 1 || !oct_slot_is_dense(p, in) || !oct_slot_is_dense(p, out))) {
-        g->r = (oct_int8_rows){.rows = t->dim[0] * oct_type_pixels(t),
-                               .n = t->dim[1],
-                               .a_pitch = oct_slot_pitch(p, in),
-                               .y_pitch = oct_slot_pitch(p, out)};
+        g->r = (oct_int8_strides){.rows = t->dim[0] * oct_type_pixels(t),
+                                  .n = t->dim[1],
+                                  .a_pitch = oct_slot_pitch(p, in),
+                                  .y_pitch = oct_slot_pitch(p, out)};
         return;
     }
-    g->r = (oct_int8_rows){.rows = 1, .n = len};
+    g->r = (oct_int8_strides){.rows = 1, .n = len};
     if (n_codes > 1) {
         const int64_t inner = oct_type_span(t, axis + 1, t->rank);
 

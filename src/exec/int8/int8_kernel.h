@@ -27,13 +27,14 @@ oct_status oct_int8_codes_make(oct_plan *p, const oct_codes *c, oct_int8_codes *
 void *oct_plan_alloc_aligned(oct_plan *p, size_t size);
 
 /* Packs what follows a sum into memory of the plan. */
-oct_status oct_int8_finish_make(oct_plan *p, const oct_int8_finish_spec *s, oct_int8_finish *f);
+oct_status oct_int8_epilogue_make(oct_plan *p, const oct_int8_epilogue_spec *s,
+                                  oct_int8_epilogue *f);
 
 /* A tensor as rows whose elements have codes of their own if `each`; channels-last with any
  * pitch, or plain: then `n_lists` rows take turns in having parameters of their own. */
 typedef struct oct_int8_grid {
-    oct_int8_rows r; /* a: operand, y: result */
-    int64_t n_lists; /* 1: all rows use the lists from their start */
+    oct_int8_strides r; /* a: operand, y: result */
+    int64_t n_lists;    /* 1: all rows use the lists from their start */
 } oct_int8_grid;
 
 void oct_int8_grid_make(const oct_plan *p, int32_t in, int32_t out, int64_t n_codes, int32_t axis,

@@ -106,7 +106,7 @@ static void piece(void *arg, int64_t begin, int64_t end)
 static void rows(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
-    const oct_int8_rows *r = &j->st->grid.r;
+    const oct_int8_strides *r = &j->st->grid.r;
 
     for (int64_t i = begin; i < end; i++)
         look_up(j, i * r->a_pitch, i * r->y_pitch, r->n);
@@ -115,7 +115,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
-    const oct_int8_rows *r = &st->grid.r;
+    const oct_int8_strides *r = &st->grid.r;
     job j = {st, b->in[0], b->out[0]};
 
     if (r->rows == 1)
@@ -125,8 +125,8 @@ static oct_status run(const oct_bound *b)
     return OCT_OK;
 }
 
-const oct_kernel oct_kernel_int8_table = {
-    .name = "int8-table",
+const oct_kernel oct_kernel_int8_lut = {
+    .name = "int8-lut",
     .flags =
         OCT_KERNEL_INTEGER | OCT_KERNEL_STRIDED_IN | OCT_KERNEL_STRIDED_OUT | OCT_KERNEL_IN_PLACE,
     .accepts = accepts,

@@ -7,7 +7,7 @@ enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 
 typedef struct state {
     oct_int8_conv conv;
-    oct_int8_finish finish;
+    oct_int8_epilogue finish;
 } state;
 
 static bool attr_is(const oct_node *n, const char *name, double want)
@@ -63,13 +63,13 @@ static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const 
                        state *st)
 {
     oct_int8_codes x;
-    oct_int8_sums sums;
-    oct_int8_finish_spec spec = {
+    oct_int8_accumulators sums;
+    oct_int8_epilogue_spec spec = {
         .c = w->filters, .act = {s->fuse.act[0], s->fuse.act[1]}, .out = OCT_INT8_F32};
     oct_int8_weights weights = {.w = data, .o = w->o, .c = w->c, .t = w->t, .n_zero = 1};
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &x));
-    OCT_TRY(oct_int8_weights_sums(p, s, w, &sums));
+    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &sums));
     weights.x_zero = x.zero;
     weights.bias = sums.bias;
     OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->conv));
@@ -79,7 +79,7 @@ static oct_status pack(oct_plan *p, oct_step *s, const oct_int8_shape *w, const 
         spec.out = OCT_INT8_U8;
         OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &spec.y));
     }
-    OCT_TRY(oct_int8_finish_make(p, &spec, &st->finish));
+    OCT_TRY(oct_int8_epilogue_make(p, &spec, &st->finish));
     s->scratch_size = st->conv.scratch_size * (size_t)p->n_threads;
     return OCT_OK;
 }

@@ -71,7 +71,7 @@ typedef struct job {
 /* The rows of the operand that row `row` is mixed of, as numbers; have: those already there. */
 static void read_rows(const state *st, const uint8_t *image, int64_t row, int64_t *have, float *to)
 {
-    const oct_int8_rows r = {
+    const oct_int8_strides r = {
         .rows = st->in_w, .n = st->channels, .a_pitch = st->in_pitch, .y_pitch = st->channels};
 
     for (int64_t i = 0; i < st->y.taps; i++) {
@@ -92,7 +92,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
     float *line = lines + st->y.taps * st->in_w * st->channels;
     const oct_resize_rows from = {
         .x = lines, .row = st->in_w * st->channels, .pixel = st->channels, .in_order = true};
-    const oct_int8_rows r = {
+    const oct_int8_strides r = {
         .rows = st->x.out, .n = st->channels, .a_pitch = st->channels, .y_pitch = st->out_pitch};
     int64_t have[KEPT] = {-1, -1, -1, -1};
 

@@ -174,8 +174,8 @@ static bool bias_is_whole(const oct_codes *c, const float *scale, int64_t n)
     return true;
 }
 
-oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
-                                 oct_int8_sums *out)
+oct_status oct_int8_weights_accumulators(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                                         oct_int8_accumulators *out)
 {
     const oct_tensor *b = bias_of(p, s);
     const oct_codes *c = b ? &s->integer->in[B] : NULL;
@@ -183,7 +183,7 @@ oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_
     float *f = oct_plan_alloc(p, 2 * n, sizeof(*f));
 
     if (!f) return OCT_ERR_MEMORY;
-    *out = (oct_int8_sums){.scale = f};
+    *out = (oct_int8_accumulators){.scale = f};
     for (int64_t o = 0; o < w->filters; o++)
         f[o] = product_scale(s, w, o) * oct_codes_scale(&s->integer->in[W], o);
     if (!b) return OCT_OK;

@@ -35,14 +35,14 @@ oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct
                                  oct_int8_plain *out);
 
 /* The scale of each filter's sum; its bias in units of the sum, or in f32 (one of them NULL). */
-typedef struct oct_int8_sums {
+typedef struct oct_int8_accumulators {
     float *scale;
     int32_t *bias;
     float *bias_f32;
-} oct_int8_sums;
+} oct_int8_accumulators;
 
-oct_status oct_int8_weights_sums(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
-                                 oct_int8_sums *out);
+oct_status oct_int8_weights_accumulators(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
+                                         oct_int8_accumulators *out);
 
 /* Packs weights into memory of the plan, for the convolution c of the step. */
 oct_status oct_int8_weights_pack(oct_plan *p, const oct_step *s, const oct_int8_weights *w,

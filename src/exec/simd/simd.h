@@ -54,7 +54,7 @@ typedef struct oct_simd {
                       int64_t cols);
 
     const oct_conv_simd *conv;
-    const oct_look_simd *look;
+    const oct_stats_simd *look;
 } oct_simd;
 
 /* The best the CPU has, at most what ONEDNN_MAX_CPU_ISA allows. */

@@ -330,7 +330,7 @@ static void transpose(const float *x, int64_t x_pitch, float *y, int64_t y_pitch
 }
 
 extern const oct_conv_simd OCT_SIMD_CONV;
-extern const oct_look_simd OCT_SIMD_LOOK;
+extern const oct_stats_simd OCT_SIMD_STATS;
 
 const oct_simd OCT_SIMD_NAME = {
     .name = OCT_SIMD_TEXT,
@@ -344,5 +344,5 @@ const oct_simd OCT_SIMD_NAME = {
     .fake_quantize = fake_quantize,
     .transpose = transpose,
     .conv = &OCT_SIMD_CONV,
-    .look = &OCT_SIMD_LOOK,
+    .look = &OCT_SIMD_STATS,
 };

@@ -25,8 +25,8 @@ INLINE void store_some(float *p, vf v, int64_t n)
 /* --- extremes --- */
 
 /* A running value is the second operand: that is what vmin() and vmax() give for a NaN. */
-INLINE void scan_columns(oct_look *l, int at, const float *x, int64_t rows, int64_t pitch, int nv,
-                         int64_t n)
+INLINE void scan_columns(oct_column_stats *l, int at, const float *x, int64_t rows, int64_t pitch,
+                         int nv, int64_t n)
 {
     vf low[NV], high[NV], bad[NV], zeros[NV];
 
@@ -53,7 +53,7 @@ INLINE void scan_columns(oct_look *l, int at, const float *x, int64_t rows, int6
     }
 }
 
-static void scan(oct_look *l, const float *x, int64_t rows, int64_t pitch, int width)
+static void scan(oct_column_stats *l, const float *x, int64_t rows, int64_t pitch, int width)
 {
     int at = 0;
 
@@ -129,4 +129,4 @@ static void count(uint64_t *count, const float *x, int64_t rows, int64_t pitch, 
     if (at < width) count_columns(count, x + at, rows, pitch, width - at, inv + at, base + at, by);
 }
 
-const oct_look_simd OCT_SIMD_LOOK = {.scan = scan, .sum = sum, .count = count};
+const oct_stats_simd OCT_SIMD_STATS = {.scan = scan, .sum = sum, .count = count};

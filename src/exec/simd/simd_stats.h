@@ -6,21 +6,21 @@
 #include <stdint.h>
 
 enum {
-    OCT_LOOK_LANES = 64,     /* columns looked at together */
-    OCT_LOOK_ROWS = 1 << 24, /* rows after which lanes are to be emptied: zeros are floats */
+    OCT_STATS_LANES = 64,     /* columns looked at together */
+    OCT_STATS_ROWS = 1 << 24, /* rows after which lanes are to be emptied: zeros are floats */
 };
 
 /* What was seen of each column. */
-typedef struct oct_look {
-    float low[OCT_LOOK_LANES], high[OCT_LOOK_LANES];
-    float bad[OCT_LOOK_LANES]; /* stays 0 while all are numbers: x - x is NaN for NaN and Inf */
-    float zeros[OCT_LOOK_LANES];
-} oct_look;
+typedef struct oct_column_stats {
+    float low[OCT_STATS_LANES], high[OCT_STATS_LANES];
+    float bad[OCT_STATS_LANES]; /* stays 0 while all are numbers: x - x is NaN for NaN and Inf */
+    float zeros[OCT_STATS_LANES];
+} oct_column_stats;
 
-typedef struct oct_look_simd {
+typedef struct oct_stats_simd {
     /* `rows` rows of `width` (at most 64) numbers, `pitch` apart; lanes from width on are left
      * alone. NaN does not change low and high. */
-    void (*scan)(oct_look *l, const float *x, int64_t rows, int64_t pitch, int width);
+    void (*scan)(oct_column_stats *l, const float *x, int64_t rows, int64_t pitch, int width);
 
     /* sum[j] += all of column j: in float over runs of 16 rows from the first on, those in
      * double. Any width. */
@@ -29,6 +29,6 @@ typedef struct oct_look_simd {
     /* count[floor(x * inv[j]) - base[j]] += by for each number of column j; at most 64 columns. */
     void (*count)(uint64_t *count, const float *x, int64_t rows, int64_t pitch, int width,
                   const float *inv, const int32_t *base, uint64_t by);
-} oct_look_simd;
+} oct_stats_simd;
 
 #endif

@@ -130,7 +130,7 @@ static oct_status move(oct_node *first, oct_node *second, const oct_affine *in_f
 static oct_status align_all(oct_graph *g, const oct_graph *bound, const oct_calibration *c,
                             oct_arena *a, int32_t n_pairs)
 {
-    oct_moved *all = oct_arena_array(a, (size_t)n_pairs, sizeof(*all));
+    oct_channel_factors *all = oct_arena_array(a, (size_t)n_pairs, sizeof(*all));
     int32_t n = 0;
 
     if (!all) return OCT_ERR_MEMORY;
@@ -142,11 +142,11 @@ static oct_status align_all(oct_graph *g, const oct_graph *bound, const oct_cali
         if (!w || w->channels != oct_linear_layer_channels(k) || n == n_pairs) continue;
         OCT_TRY(find_map(w, a, &in_front));
         OCT_TRY(move(k, second, &in_front, a));
-        all[n++] = (oct_moved){.value = k->out[0]->name,
-                               .x = {in_front.scale, in_front.shift},
-                               .channels = in_front.channels};
+        all[n++] = (oct_channel_factors){.value = k->out[0]->name,
+                                         .x = {in_front.scale, in_front.shift},
+                                         .channels = in_front.channels};
     }
-    return oct_moved_write(g, OCT_MOVED_ALIGN, all, n);
+    return oct_channel_factors_write(g, OCT_MOVED_ALIGN, all, n);
 }
 
 oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs)

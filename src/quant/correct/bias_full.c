@@ -35,7 +35,7 @@ typedef struct layer {
     int32_t level;                    /* layers in front of it, on the longest way, and itself */
     int64_t channels, places, pixels; /* of a picture: how many, and how many are looked at */
     bool channels_last;               /* products: along the last axis */
-    oct_behind behind;
+    oct_following_act behind;
     float *exact, *now; /* [channel][picture][pixel]; layers of other levels share now */
     float *picture[OCT_FEED_MAX_WORKERS]; /* [channel][pixel]: what a worker is at */
 } layer;
@@ -91,7 +91,7 @@ static oct_status add_layer(work *w, const oct_node *n, int32_t level)
 
     *l = (layer){.node = n, .name = n->out[0]->name, .level = level, .channels = shifts};
     l->channels_last = oct_node_is(n, &oct_op_gemm) || oct_node_is(n, &oct_op_mat_mul);
-    l->behind = oct_behind_of(n->out[0]);
+    l->behind = oct_activation_after(n->out[0]);
     if (t->rank < 2 || t->dim[l->channels_last ? t->rank - 1 : 1] != shifts) return OCT_OK;
     l->places = l->channels_last ? oct_type_len(t) / shifts : oct_type_span(t, 2, t->rank);
     if (l->places < 1) return OCT_OK;

@@ -33,15 +33,15 @@ static double median(float *x, int64_t n)
 }
 
 /* How much of an error at x passes. */
-static double weight(const oct_behind *b, float x)
+static double weight(const oct_following_act *b, float x)
 {
-    const double s = oct_behind_slope(b, (double)x);
+    const double s = oct_following_act_slope(b, (double)x);
 
     return s * s;
 }
 
 /* Where errors of the values that pass lie. False: too few do. */
-static bool find_middle(const oct_behind *b, const float *exact, const float *now, int64_t n,
+static bool find_middle(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                         float *scratch, double *middle, double *reach)
 {
     int64_t k = 0;
@@ -57,7 +57,7 @@ static bool find_middle(const oct_behind *b, const float *exact, const float *no
 }
 
 /* The mean error, weighted; outliers count as much as the largest that is none. */
-static double weighted(const oct_behind *b, const float *exact, const float *now, int64_t n,
+static double weighted(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                        float *scratch)
 {
     double middle, reach, sum = 0, weights = 0;
@@ -73,22 +73,22 @@ static double weighted(const oct_behind *b, const float *exact, const float *now
 }
 
 /* Does it make the squared error behind the activation smaller? */
-static bool helps(const oct_behind *b, const float *exact, const float *now, int64_t n,
+static bool helps(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                   double shift)
 {
     double gain = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        const double want = oct_behind_apply(b, (double)exact[i]);
-        const double before = want - oct_behind_apply(b, (double)now[i]);
-        const double after = want - oct_behind_apply(b, (double)now[i] + shift);
+        const double want = oct_following_act_apply(b, (double)exact[i]);
+        const double before = want - oct_following_act_apply(b, (double)now[i]);
+        const double after = want - oct_following_act_apply(b, (double)now[i] + shift);
 
         gain += before * before - after * after;
     }
     return gain > 0;
 }
 
-float oct_best_shift(const oct_behind *b, const float *exact, const float *now, int64_t n,
+float oct_best_shift(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                      int64_t half, float *scratch)
 {
     const double s = n > 0 ? weighted(b, exact, now, n, scratch) : 0;

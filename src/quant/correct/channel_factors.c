@@ -11,7 +11,7 @@
 
 /* --- writing --- */
 
-static size_t length(const oct_moved *all, int32_t n)
+static size_t length(const oct_channel_factors *all, int32_t n)
 {
     size_t sum = 0;
 
@@ -21,7 +21,7 @@ static size_t length(const oct_moved *all, int32_t n)
     return sum;
 }
 
-static oct_status put_numbers(oct_ctx *ctx, const oct_moved *m, oct_str *text)
+static oct_status put_numbers(oct_ctx *ctx, const oct_channel_factors *m, oct_str *text)
 {
     const size_t n = (size_t)m->channels, n_all = n * (m->x[1] ? 2 : 1);
     float *v = oct_calloc(ctx, n_all + 1, sizeof(*v));
@@ -35,7 +35,8 @@ static oct_status put_numbers(oct_ctx *ctx, const oct_moved *m, oct_str *text)
 }
 
 /* *ok: it can be said in JSON. */
-static oct_status put_all(oct_ctx *ctx, const oct_moved *all, int32_t n, json_t *o, bool *ok)
+static oct_status put_all(oct_ctx *ctx, const oct_channel_factors *all, int32_t n, json_t *o,
+                          bool *ok)
 {
     for (int32_t i = 0; i < n && *ok; i++) {
         oct_str text;
@@ -52,7 +53,8 @@ static oct_status put_all(oct_ctx *ctx, const oct_moved *all, int32_t n, json_t 
     return OCT_OK;
 }
 
-oct_status oct_moved_write(oct_graph *g, const char *key, const oct_moved *all, int32_t n)
+oct_status oct_channel_factors_write(oct_graph *g, const char *key, const oct_channel_factors *all,
+                                     int32_t n)
 {
     bool ok = length(all, n) <= OCT_MOVED_MOST_BYTES;
     json_t *o = json_object();
@@ -76,7 +78,7 @@ typedef struct reading {
     oct_graph *g;
     oct_arena *arena;
     oct_map values;
-    oct_moved_fn again;
+    oct_channel_factors_fn again;
 } reading;
 
 static oct_status index_values(reading *r)
@@ -127,7 +129,8 @@ static oct_status read_all(reading *r, json_t *o, bool *all)
     return OCT_OK;
 }
 
-oct_status oct_moved_replay(oct_graph *g, const char *text, oct_moved_fn again, bool *all)
+oct_status oct_channel_factors_replay(oct_graph *g, const char *text, oct_channel_factors_fn again,
+                                      bool *all)
 {
     reading r = {.g = g, .again = again};
     oct_status st = OCT_OK;

@@ -15,21 +15,23 @@
 /* The most that a file is made larger by one of them; BERT's base needs 350 KB. */
 enum { OCT_MOVED_MOST_BYTES = 1 << 20 };
 
-typedef struct oct_moved {
+typedef struct oct_channel_factors {
     const char *value;
     const double *x[2]; /* one number for each channel; the second may be NULL */
     int64_t channels;
-} oct_moved;
+} oct_channel_factors;
 
 /* Without effect if it would be too long, or if a name is no UTF-8. */
-oct_status oct_moved_write(oct_graph *g, const char *key, const oct_moved *all, int32_t n);
+oct_status oct_channel_factors_write(oct_graph *g, const char *key, const oct_channel_factors *all,
+                                     int32_t n);
 
 /* The numbers of one value, n of them, done to it. *fits is false, and nothing has changed, if they
  * cannot be numbers of this value. */
-typedef oct_status (*oct_moved_fn)(oct_value *v, const double *x, int64_t n, oct_arena *a,
-                                   bool *fits);
+typedef oct_status (*oct_channel_factors_fn)(oct_value *v, const double *x, int64_t n, oct_arena *a,
+                                             bool *fits);
 
 /* All that the text has, which may be anything. *all: every entry was one, and fitted. */
-oct_status oct_moved_replay(oct_graph *g, const char *text, oct_moved_fn again, bool *all);
+oct_status oct_channel_factors_replay(oct_graph *g, const char *text, oct_channel_factors_fn again,
+                                      bool *all);
 
 #endif

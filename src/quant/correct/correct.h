@@ -34,8 +34,8 @@ oct_status oct_smooth(oct_graph *g, const oct_graph *bound, oct_feed *f, double 
                       int32_t *n_products);
 oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t *n_pairs);
 
-/* oct_moved_fn (quant/correct/channel_factors.h): factors, then middles of the channels between two
- * convolutions. */
+/* oct_channel_factors_fn (quant/correct/channel_factors.h): factors, then middles of the channels
+ * between two convolutions. */
 oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits);
 
 /* How many places each of the three found to work on; -1: it was not asked for. */
@@ -61,7 +61,7 @@ oct_status oct_correct_bias_full(oct_qmap *m, const oct_graph *bound, oct_feed *
  * that the function behind it is nearest; 0 if that is not true of the first `half` and the others,
  * both. scratch: n of them.
  */
-float oct_best_shift(const oct_behind *b, const float *exact, const float *now, int64_t n,
+float oct_best_shift(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                      int64_t half, float *scratch);
 
 #endif

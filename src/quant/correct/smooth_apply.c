@@ -156,7 +156,7 @@ static oct_status grow_weight(oct_node *n, const oct_smoothing *s)
     return oct_node_set_const(n, 1, "weight", t);
 }
 
-oct_status oct_smooth_move(const oct_smoothing *s, oct_arena *a)
+oct_status oct_smooth_apply(const oct_smoothing *s, oct_arena *a)
 {
     bool only = !s->x->is_output, can = false;
 
@@ -196,5 +196,5 @@ oct_status oct_smooth_again(oct_value *x, const double *factor, int64_t n, oct_a
     if (!*fits) return OCT_OK;
     if (!(s.factor = oct_arena_array(a, (size_t)n, sizeof(double)))) return OCT_ERR_MEMORY;
     memcpy(s.factor, factor, (size_t)n * sizeof(double));
-    return oct_smooth_move(&s, a);
+    return oct_smooth_apply(&s, a);
 }

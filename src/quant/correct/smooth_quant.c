@@ -210,14 +210,14 @@ static oct_status find_factors(smoothed *s, double alpha, oct_arena *a)
 
 static oct_status tell(const work *w)
 {
-    oct_moved *all = oct_arena_array(w->arena, (size_t)w->n, sizeof(*all));
+    oct_channel_factors *all = oct_arena_array(w->arena, (size_t)w->n, sizeof(*all));
 
     if (!all) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < w->n; i++)
-        all[i] = (oct_moved){.value = w->item[i].by.x->name,
-                             .x = {w->item[i].by.factor},
-                             .channels = w->item[i].by.channels};
-    return oct_moved_write(w->g, OCT_MOVED_SMOOTH, all, w->n);
+        all[i] = (oct_channel_factors){.value = w->item[i].by.x->name,
+                                       .x = {w->item[i].by.factor},
+                                       .channels = w->item[i].by.channels};
+    return oct_channel_factors_write(w->g, OCT_MOVED_SMOOTH, all, w->n);
 }
 
 static oct_status run(work *w, oct_feed *f, double alpha)
@@ -232,7 +232,7 @@ static oct_status run(work *w, oct_feed *f, double alpha)
     OCT_TRY(measure(w, f));
     for (int32_t i = 0; i < w->n; i++) {
         OCT_TRY(find_factors(&w->item[i], alpha, w->arena));
-        OCT_TRY(oct_smooth_move(&w->item[i].by, w->arena));
+        OCT_TRY(oct_smooth_apply(&w->item[i].by, w->arena));
     }
     return tell(w);
 }

@@ -19,9 +19,9 @@ typedef struct oct_smoothing {
 bool oct_smooth_reads(const oct_node *n, const oct_value *x);
 
 /* Products read x / factor, with weights that are larger by as much. */
-oct_status oct_smooth_move(const oct_smoothing *s, oct_arena *a);
+oct_status oct_smooth_apply(const oct_smoothing *s, oct_arena *a);
 
-/* oct_moved_fn: the same with the factors that a file has. */
+/* oct_channel_factors_fn: the same with the factors that a file has. */
 oct_status oct_smooth_again(oct_value *x, const double *factor, int64_t n, oct_arena *a,
                             bool *fits);
 

@@ -52,9 +52,9 @@ static oct_status stands(const sharer *s, const oct_node *n, int32_t i, float ol
 
     *out = true;
     if (k < 0 || s->m->points[k].node || oct_node_is(n, &oct_op_concat)) return OCT_OK;
-    if (oct_decide_is_integer(s->m, n)) {
-        OCT_TRY(oct_decide_input_harm(s->m, n, step, s->c, s->a, &harm));
-        *out = harm <= PART * oct_decide_limit(n);
+    if (oct_conv_is_integer(s->m, n)) {
+        OCT_TRY(oct_input_rounding_noise(s->m, n, step, s->c, s->a, &harm));
+        *out = harm <= PART * oct_rounding_noise_limit(n);
     } else if (!oct_node_moves_data(n) && oct_target_computes(s->t, n->op)) {
         *out = step <= COARSER * old;
     }
@@ -99,8 +99,8 @@ static oct_status share(const sharer *s, const oct_value *operand, const oct_val
     return oct_qpoint_set(s->m, from, s->m->points[to].scale, s->m->points[to].zero, 1);
 }
 
-oct_status oct_decide_share(oct_qmap *m, const oct_target *t, const oct_calibration *c,
-                            oct_arena *a)
+oct_status oct_fallback_concat_scales(oct_qmap *m, const oct_target *t, const oct_calibration *c,
+                                      oct_arena *a)
 {
     const sharer s = {m, t, c, a};
 

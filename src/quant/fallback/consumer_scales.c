@@ -53,12 +53,12 @@ static oct_status find_coarse(splitter *s, bool *found)
     if (!may_split) return OCT_ERR_MEMORY;
     find_groups(s, may_split);
     for (const oct_node *n = s->m->g->first; n; n = n->next) {
-        const int32_t root = oct_decide_is_integer(s->m, n) ? group_of(s, n, 0) : -1;
+        const int32_t root = oct_conv_is_integer(s->m, n) ? group_of(s, n, 0) : -1;
         double harm = 0;
 
         if (root < 0 || !may_split[root] || s->is_split[root]) continue;
-        OCT_TRY(oct_decide_input_harm(s->m, n, 0, s->c, s->a, &harm));
-        s->is_split[root] = harm > oct_decide_limit(n);
+        OCT_TRY(oct_input_rounding_noise(s->m, n, 0, s->c, s->a, &harm));
+        s->is_split[root] = harm > oct_rounding_noise_limit(n);
         *found |= s->is_split[root];
     }
     return OCT_OK;
@@ -78,7 +78,7 @@ static oct_status read_alone(const splitter *s, const oct_node *n, int32_t i, in
     int32_t at;
 
     OCT_TRY(oct_qmap_add(s->m, &own, &at));
-    return oct_solve_moved(s->m, at, s->c);
+    return oct_solve_consumer_point(s->m, at, s->c);
 }
 
 /* Layers with weights read alone; sums and gates gain nothing by integers that are made for them.
@@ -110,12 +110,12 @@ static oct_status split(splitter *s)
     for (const oct_node *n = s->m->g->first; n; n = n->next)
         OCT_TRY(settle(s, n));
     for (int32_t i = s->n - 1; i >= 0; i--) /* who decides comes last: nothing to hand on */
-        if (s->is_split[s->root[i]]) oct_decide_switch_off(s->m, i, why);
+        if (s->is_split[s->root[i]]) oct_fallback_switch_off(s->m, i, why);
     return OCT_OK;
 }
 
-oct_status oct_decide_split(oct_qmap *m, const oct_target *t, const oct_calibration *c,
-                            oct_arena *a)
+oct_status oct_fallback_consumer_scales(oct_qmap *m, const oct_target *t, const oct_calibration *c,
+                                        oct_arena *a)
 {
     splitter s = {.m = m, .t = t, .c = c, .a = a, .n = m->n_points};
 

@@ -16,7 +16,7 @@
 typedef struct pricer {
     const oct_qmap *m;
     const oct_target *t;
-    oct_cut *cut; /* nodes by id, then two things for each value id: see price_value() */
+    oct_min_cut *cut; /* nodes by id, then two things for each value id: see price_value() */
     int32_t n_nodes;
 } pricer;
 
@@ -40,7 +40,7 @@ static int64_t price(const oct_cost *c, double n, double macs, int64_t channels)
 static bool is_gated(const oct_node *n, const oct_value **x)
 {
     for (int32_t i = 0; i < n->n_in && oct_node_is(n, &oct_op_mul); i++) {
-        const oct_behind b = oct_behind_of(n->in[i]);
+        const oct_following_act b = oct_activation_after(n->in[i]);
 
         if (!b.gate || b.result != n->out[0]) continue;
         *x = n->in[i];
@@ -63,7 +63,7 @@ static oct_cost_kind kind_of(const oct_node *n)
     if (!oct_act_of(n, &act) || act.kind == OCT_ACT_RELU || act.kind == OCT_ACT_CLIP)
         return OCT_COST_NONE;
     /* A gate's price is in its product. */
-    return oct_behind_of(n->in[0]).gate == n->out[0] ? OCT_COST_NONE : OCT_COST_ACT;
+    return oct_activation_after(n->in[0]).gate == n->out[0] ? OCT_COST_NONE : OCT_COST_ACT;
 }
 
 /* --- what may be integer --- */
@@ -92,14 +92,14 @@ static const oct_node *leader_of(const oct_qmap *m, const oct_node *n)
     const oct_node *by = n->n_in > 0 && n->in[0] ? n->in[0]->producer : NULL;
 
     if (!oct_node_is(n, &oct_op_relu) && !oct_node_is(n, &oct_op_clip)) return NULL;
-    return by && oct_decide_is_integer(m, by) && !has_codes(m, by->out[0]) ? by : NULL;
+    return by && oct_conv_is_integer(m, by) && !has_codes(m, by->out[0]) ? by : NULL;
 }
 
 static bool may_be_integer(const pricer *p, const oct_node *n)
 {
     const oct_qmap *m = p->m;
 
-    if (oct_decide_is_integer(m, n) || leader_of(m, n)) return true;
+    if (oct_conv_is_integer(m, n) || leader_of(m, n)) return true;
     if (m->float_reason[n->id] || n->n_out < 1 || !has_codes(m, n->out[0])) return false;
     if (oct_node_moves_data(n)) return reads_codes(m, n, oct_node_n_data(n));
     return oct_target_computes(p->t, n->op) && reads_codes(m, n, n->n_in);
@@ -109,8 +109,8 @@ static bool may_be_integer(const pricer *p, const oct_node *n)
 
 static oct_status together(const pricer *p, const oct_node *a, const oct_node *b)
 {
-    OCT_TRY(oct_cut_part(p->cut, a->id, b->id, OCT_CUT_NEVER));
-    return oct_cut_part(p->cut, b->id, a->id, OCT_CUT_NEVER);
+    OCT_TRY(oct_min_cut_edge(p->cut, a->id, b->id, OCT_MIN_CUT_INFINITE));
+    return oct_min_cut_edge(p->cut, b->id, a->id, OCT_MIN_CUT_INFINITE);
 }
 
 static oct_status price_node(const pricer *p, const oct_node *n)
@@ -122,15 +122,15 @@ static oct_status price_node(const pricer *p, const oct_node *n)
     const int64_t channels = oct_node_is(n, &oct_op_conv) ? n->in[1]->type.dim[0] : 0;
     const oct_value *x = NULL;
 
-    if (!may_be_integer(p, n)) return oct_cut_price(p->cut, n->id, OCT_CUT_NEVER, 0);
-    OCT_TRY(oct_cut_price(p->cut, n->id, price(&row->integer, size, macs, channels),
-                          price(&row->floating, size, macs, channels)));
+    if (!may_be_integer(p, n)) return oct_min_cut_terminals(p->cut, n->id, OCT_MIN_CUT_INFINITE, 0);
+    OCT_TRY(oct_min_cut_terminals(p->cut, n->id, price(&row->integer, size, macs, channels),
+                                  price(&row->floating, size, macs, channels)));
     if (leader) return together(p, n, leader);
     if (!is_gated(n, &x)) return OCT_OK;
     /* Gate and product are one; codes in front of them are there only for the convolution. */
-    OCT_TRY(together(p, n, oct_behind_of(x).gate->producer));
+    OCT_TRY(together(p, n, oct_activation_after(x).gate->producer));
     if (!x->producer) return OCT_OK;
-    return oct_cut_part(p->cut, n->id, x->producer->id, OCT_CUT_NEVER);
+    return oct_min_cut_edge(p->cut, n->id, x->producer->id, OCT_MIN_CUT_INFINITE);
 }
 
 /* Codes that are only moved have the scale of where they come from: they are not rounded later. */
@@ -148,23 +148,25 @@ static oct_status price_value(const pricer *p, const oct_value *v)
     const oct_cost_row *row = &p->t->costs[OCT_COST_BORDER];
     const int32_t rounded = p->n_nodes + 2 * v->id, dequantized = rounded + 1;
     const double size = elements(v);
-    const int64_t into = is_moved(p->m, v) ? OCT_CUT_NEVER : price(&row->integer, size, 0, 0);
+    const int64_t into =
+        is_moved(p->m, v) ? OCT_MIN_CUT_INFINITE : price(&row->integer, size, 0, 0);
 
     if (v->producer) {
-        const bool is_sum = oct_decide_is_integer(p->m, v->producer) && !has_codes(p->m, v);
+        const bool is_sum = oct_conv_is_integer(p->m, v->producer) && !has_codes(p->m, v);
         const int64_t out_of = price(&row->floating, size, 0, 0);
 
-        OCT_TRY(oct_cut_part(p->cut, rounded, v->producer->id, into));
+        OCT_TRY(oct_min_cut_edge(p->cut, rounded, v->producer->id, into));
         /* Sums leave integers as float, they are only turned. */
-        OCT_TRY(oct_cut_part(p->cut, v->producer->id, dequantized, is_sum ? out_of / 2 : out_of));
+        OCT_TRY(
+            oct_min_cut_edge(p->cut, v->producer->id, dequantized, is_sum ? out_of / 2 : out_of));
     } else {
-        OCT_TRY(oct_cut_price(p->cut, rounded, into, 0));
+        OCT_TRY(oct_min_cut_terminals(p->cut, rounded, into, 0));
     }
-    if (v->is_output) OCT_TRY(oct_cut_price(p->cut, dequantized, OCT_CUT_NEVER, 0));
+    if (v->is_output) OCT_TRY(oct_min_cut_terminals(p->cut, dequantized, OCT_MIN_CUT_INFINITE, 0));
     for (int32_t i = 0; i < v->n_users; i++) {
         if (v->users[i]->graph != p->m->g) continue;
-        OCT_TRY(oct_cut_part(p->cut, v->users[i]->id, rounded, OCT_CUT_NEVER));
-        OCT_TRY(oct_cut_part(p->cut, dequantized, v->users[i]->id, OCT_CUT_NEVER));
+        OCT_TRY(oct_min_cut_edge(p->cut, v->users[i]->id, rounded, OCT_MIN_CUT_INFINITE));
+        OCT_TRY(oct_min_cut_edge(p->cut, dequantized, v->users[i]->id, OCT_MIN_CUT_INFINITE));
     }
     return OCT_OK;
 }
@@ -175,7 +177,8 @@ static bool is_activation(const oct_graph *g, const oct_value *v)
            !(v->producer && v->producer->graph != g);
 }
 
-oct_status oct_decide_costs(const oct_qmap *m, const oct_target *t, oct_arena *a, uint8_t *is_float)
+oct_status oct_fallback_by_cost(const oct_qmap *m, const oct_target *t, oct_arena *a,
+                                uint8_t *is_float)
 {
     const oct_graph *root = m->g->root;
     pricer p = {m, t, NULL, root->n_node_ids};
@@ -184,12 +187,12 @@ oct_status oct_decide_costs(const oct_qmap *m, const oct_target *t, oct_arena *a
 
     if (!t->costs || n > MOST_NODES) return OCT_OK;
     if (!is_here) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_cut_new(a, (int32_t)n, &p.cut));
+    OCT_TRY(oct_min_cut_new(a, (int32_t)n, &p.cut));
     for (const oct_node *k = m->g->first; k; k = k->next)
         OCT_TRY(price_node(&p, k));
     for (int32_t i = 0; i < root->n_value_ids; i++)
         if (is_activation(m->g, root->values[i])) OCT_TRY(price_value(&p, root->values[i]));
-    OCT_TRY(oct_cut_solve(p.cut, is_here));
+    OCT_TRY(oct_min_cut_solve(p.cut, is_here));
     for (const oct_node *k = m->g->first; k; k = k->next)
         is_float[k->id] = may_be_integer(&p, k) && !is_here[k->id];
     return OCT_OK;

@@ -14,17 +14,17 @@
 
 static float follow_user(const void *user, float x)
 {
-    return (float)oct_behind_apply(user, (double)x);
+    return (float)oct_following_act_apply(user, (double)x);
 }
 
-oct_status oct_decide_observer(const oct_qmap *m, int32_t point, oct_observer_options *o)
+oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o)
 {
     const oct_qpoint *p = &m->points[point];
     const oct_node *n = oct_place_preact(m, point);
-    oct_behind f, *kept;
+    oct_following_act f, *kept;
 
     if (!n || p->value->producer != n || p->state != OCT_QSTATE_ACTIVE) return OCT_OK;
-    f = oct_behind_of(p->value);
+    f = oct_activation_after(p->value);
     if (f.act.kind == OCT_ACT_NONE) return OCT_OK;
     kept = oct_arena_array(m->arena, 1, sizeof(*kept));
     if (!kept) return OCT_ERR_MEMORY;
@@ -45,11 +45,11 @@ static const oct_node *anchor_of(const oct_qmap *m, int32_t point)
     return n && p->value->producer == n ? n : NULL;
 }
 
-oct_status oct_decide_watch(const oct_qmap *m, const oct_target *t, oct_calibration *c)
+oct_status oct_fallback_watch(const oct_qmap *m, const oct_target *t, oct_calibration *c)
 {
     if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next)
-        if (oct_decide_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
+        if (oct_conv_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
     return OCT_OK;
 }
 
@@ -83,7 +83,7 @@ static void hand_on(oct_qmap *m, int32_t point)
     }
 }
 
-void oct_decide_switch_off(oct_qmap *m, int32_t point, const char *why)
+void oct_fallback_switch_off(oct_qmap *m, int32_t point, const char *why)
 {
     if (m->points[point].state == OCT_QSTATE_ACTIVE) hand_on(m, point);
     be_off(&m->points[point], why);
@@ -97,7 +97,8 @@ static oct_status keep_float(oct_qmap *m, const oct_node *n, const char *why)
 
     if (!why) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < m->n_points; i++)
-        if (m->points[i].node == n || oct_place_preact(m, i) == n) oct_decide_switch_off(m, i, why);
+        if (m->points[i].node == n || oct_place_preact(m, i) == n)
+            oct_fallback_switch_off(m, i, why);
     m->float_reason[n->id] = why;
     if (input < 0 || m->points[input].node) return OCT_OK;
     unrounded = m->points[input];
@@ -123,7 +124,7 @@ static oct_status leave_result(oct_qmap *m, const oct_node *n)
     if (!oct_node_is_product(n))
         return keep_float(m, n, "kept in float: what the last steps read is not rounded");
     for (int32_t i = 0; i < m->n_points; i++)
-        if (oct_place_preact(m, i) == n) oct_decide_switch_off(m, i, "the last steps read it");
+        if (oct_place_preact(m, i) == n) oct_fallback_switch_off(m, i, "the last steps read it");
     return OCT_OK;
 }
 
@@ -132,8 +133,8 @@ static oct_status judge_input(oct_qmap *m, const oct_node *n, const oct_calibrat
 {
     double harm = 0;
 
-    OCT_TRY(oct_decide_input_harm(m, n, 0, c, a, &harm));
-    if (harm > oct_decide_limit(n))
+    OCT_TRY(oct_input_rounding_noise(m, n, 0, c, a, &harm));
+    if (harm > oct_rounding_noise_limit(n))
         return keep_float(
             m, n, "kept in float: one scale in front of them is too coarse for some channels");
     return OCT_OK;
@@ -141,8 +142,8 @@ static oct_status judge_input(oct_qmap *m, const oct_node *n, const oct_calibrat
 
 static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
 {
-    const double limit = oct_decide_limit(n);
-    const oct_behind f = oct_behind_of(n->out[0]);
+    const double limit = oct_rounding_noise_limit(n);
+    const oct_following_act f = oct_activation_after(n->out[0]);
     const int32_t behind = m->of_value[n->out[0]->id];
     double after = 0;
 
@@ -150,7 +151,7 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
         return keep_float(m, n, "kept in float: so few channels are slower in integers");
     if (behind >= 0 && anchor_of(m, behind) == n) {
         if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
-        OCT_TRY(oct_decide_preact_harm(m, behind, &f, c, a, &after));
+        OCT_TRY(oct_preact_rounding_noise(m, behind, &f, c, a, &after));
     }
     if (after > limit)
         return keep_float(
@@ -168,7 +169,7 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
 static bool leaves_some(const oct_qmap *m, const uint8_t *is_float)
 {
     for (const oct_node *n = m->g->first; n; n = n->next)
-        if (oct_decide_is_integer(m, n) && !is_float[n->id]) return true;
+        if (oct_conv_is_integer(m, n) && !is_float[n->id]) return true;
     return false;
 }
 
@@ -178,11 +179,11 @@ static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
     uint8_t *is_float = oct_arena_alloc(a, (size_t)m->g->root->n_node_ids + 1);
 
     if (!is_float) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_decide_costs(m, t, a, is_float));
+    OCT_TRY(oct_fallback_by_cost(m, t, a, is_float));
     if (!leaves_some(m, is_float)) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next) {
         if (!is_float[n->id]) continue;
-        if (oct_decide_is_integer(m, n))
+        if (oct_conv_is_integer(m, n))
             OCT_TRY(keep_float(m, n, why));
         else if (oct_target_computes(t, n->op) || oct_node_is(n, &oct_op_concat))
             m->float_reason[n->id] = why;
@@ -206,7 +207,7 @@ static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n,
     const bool moves = oct_node_moves_data(n) && !m->float_reason[n->id];
     bool reads = computes && n->op->flow == OCT_FLOW_SOURCE;
 
-    if ((t->flags & OCT_TARGET_MAY_PREACT) && oct_decide_is_integer(m, n))
+    if ((t->flags & OCT_TARGET_MAY_PREACT) && oct_conv_is_integer(m, n))
         is_read[result_of(m, n)->id] = 1;
     for (int32_t i = 0; i < n->n_out; i++)
         reads |= n->out[i] && is_read[n->out[i]->id] && (computes || moves);
@@ -230,12 +231,12 @@ static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
 
         if (p->state == OCT_QSTATE_OFF || p->role != OCT_QROLE_ACT || p->node) continue;
         if (!p->value->is_output && !is_read[p->value->id])
-            oct_decide_switch_off(m, i, "nothing reads it as integers");
+            oct_fallback_switch_off(m, i, "nothing reads it as integers");
     }
     return OCT_OK;
 }
 
-oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c)
+oct_status oct_fallback(oct_qmap *m, const oct_target *t, const oct_calibration *c)
 {
     const bool may_preact = (t->flags & OCT_TARGET_MAY_PREACT) != 0;
     oct_arena *a;
@@ -243,17 +244,17 @@ oct_status oct_decide(oct_qmap *m, const oct_target *t, const oct_calibration *c
 
     if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
     if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
-    if (!may_preact) st = oct_decide_split(m, t, c, a);
+    if (!may_preact) st = oct_fallback_consumer_scales(m, t, c, a);
     oct_arena_reset(a);
     for (const oct_node *n = m->g->first; n && !st; n = n->next) {
-        if (!oct_decide_is_integer(m, n)) continue;
+        if (!oct_conv_is_integer(m, n)) continue;
         st = may_preact ? judge(m, n, c, a) : judge_input(m, n, c, a);
         oct_arena_reset(a);
     }
     if (!st && may_preact) st = save_time(m, t, a);
     oct_arena_reset(a);
     if (!st) st = drop_unread(m, t, a);
-    if (!st && may_preact) st = oct_decide_share(m, t, c, a);
+    if (!st && may_preact) st = oct_fallback_concat_scales(m, t, c, a);
     oct_arena_free(a);
     return st;
 }

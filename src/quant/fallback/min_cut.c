@@ -10,7 +10,7 @@ typedef struct arc {
 } arc;
 
 /* Arcs come in pairs, an arc and its reverse: 2k and 2k + 1. */
-struct oct_cut {
+struct oct_min_cut {
     oct_arena *a;
     int32_t n; /* nodes: the things, then `here` and `there` */
     arc *arcs;
@@ -18,9 +18,9 @@ struct oct_cut {
     int32_t *first, *level, *at, *path, *queue; /* by node */
 };
 
-oct_status oct_cut_new(oct_arena *a, int32_t n, oct_cut **out)
+oct_status oct_min_cut_new(oct_arena *a, int32_t n, oct_min_cut **out)
 {
-    oct_cut *c = oct_arena_array(a, 1, sizeof(*c));
+    oct_min_cut *c = oct_arena_array(a, 1, sizeof(*c));
     const size_t count = (size_t)n + 2;
 
     if (!c) return OCT_ERR_MEMORY;
@@ -38,7 +38,7 @@ oct_status oct_cut_new(oct_arena *a, int32_t n, oct_cut **out)
     return OCT_OK;
 }
 
-static oct_status grow(oct_cut *c)
+static oct_status grow(oct_min_cut *c)
 {
     const int32_t cap = c->cap_arcs ? 2 * c->cap_arcs : 64;
     arc *arcs;
@@ -52,7 +52,7 @@ static oct_status grow(oct_cut *c)
     return OCT_OK;
 }
 
-oct_status oct_cut_part(oct_cut *c, int32_t i, int32_t k, int64_t price)
+oct_status oct_min_cut_edge(oct_min_cut *c, int32_t i, int32_t k, int64_t price)
 {
     if (price <= 0) return OCT_OK;
     OCT_TRY(grow(c));
@@ -63,14 +63,14 @@ oct_status oct_cut_part(oct_cut *c, int32_t i, int32_t k, int64_t price)
     return OCT_OK;
 }
 
-oct_status oct_cut_price(oct_cut *c, int32_t i, int64_t here, int64_t there)
+oct_status oct_min_cut_terminals(oct_min_cut *c, int32_t i, int64_t here, int64_t there)
 {
-    OCT_TRY(oct_cut_part(c, c->n - 2, i, there));
-    return oct_cut_part(c, i, c->n - 1, here);
+    OCT_TRY(oct_min_cut_edge(c, c->n - 2, i, there));
+    return oct_min_cut_edge(c, i, c->n - 1, here);
 }
 
 /* Distances from `here`, -1 if out of reach. Is `there` within reach? */
-static bool find_levels(oct_cut *c)
+static bool find_levels(oct_min_cut *c)
 {
     int32_t head = 0, tail = 0;
 
@@ -91,7 +91,7 @@ static bool find_levels(oct_cut *c)
 }
 
 /* Takes what the path of `depth` arcs has room for. */
-static void take(oct_cut *c, int32_t depth)
+static void take(oct_min_cut *c, int32_t depth)
 {
     int64_t room = INT64_MAX;
 
@@ -104,7 +104,7 @@ static void take(oct_cut *c, int32_t depth)
 }
 
 /* One path further down the levels; false: there is none any more. */
-static bool find_path(oct_cut *c)
+static bool find_path(oct_min_cut *c)
 {
     int32_t i = c->n - 2, depth = 0;
 
@@ -126,7 +126,7 @@ static bool find_path(oct_cut *c)
     return true;
 }
 
-oct_status oct_cut_solve(oct_cut *c, uint8_t *is_here)
+oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_here)
 {
     while (find_levels(c)) {
         memcpy(c->at, c->first, (size_t)c->n * sizeof(*c->at));

@@ -8,20 +8,20 @@
 
 #include "base/mem.h"
 
-#define OCT_CUT_NEVER INT64_C(1000000000000) /* a price that is not paid */
+#define OCT_MIN_CUT_INFINITE INT64_C(1000000000000) /* a price that is not paid */
 
-typedef struct oct_cut oct_cut;
+typedef struct oct_min_cut oct_min_cut;
 
 /* In the arena; n things, all free of charge on either side. */
-oct_status oct_cut_new(oct_arena *a, int32_t n, oct_cut **out);
+oct_status oct_min_cut_new(oct_arena *a, int32_t n, oct_min_cut **out);
 
 /* What thing i costs on either side. */
-oct_status oct_cut_price(oct_cut *c, int32_t i, int64_t here, int64_t there);
+oct_status oct_min_cut_terminals(oct_min_cut *c, int32_t i, int64_t here, int64_t there);
 
 /* What it costs to have i here and k there (not the reverse). */
-oct_status oct_cut_part(oct_cut *c, int32_t i, int32_t k, int64_t price);
+oct_status oct_min_cut_edge(oct_min_cut *c, int32_t i, int32_t k, int64_t price);
 
 /* By thing: 1 if it stands here. Things without a reason to be here stand there. */
-oct_status oct_cut_solve(oct_cut *c, uint8_t *is_here);
+oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_here);
 
 #endif

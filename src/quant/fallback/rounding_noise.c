@@ -16,12 +16,12 @@
 #define SMALL 1e-4 /* channels with less than this part of the mean variance hardly count */
 #define DEAD  1e-6 /* channels with less than this part of it are constants */
 
-bool oct_decide_is_integer(const oct_qmap *m, const oct_node *n)
+bool oct_conv_is_integer(const oct_qmap *m, const oct_node *n)
 {
     return oct_node_is(n, &oct_op_conv) && oct_qmap_at(m, n, 1) >= 0 && !m->float_reason[n->id];
 }
 
-double oct_decide_limit(const oct_node *n)
+double oct_rounding_noise_limit(const oct_node *n)
 {
     return oct_node_is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;
 }
@@ -33,8 +33,8 @@ typedef struct sums {
 } sums;
 
 /* One channel, as if its values were normally distributed. */
-static sums channel_sums(const oct_behind *f, double mean, double deviation, const oct_qpoint *p,
-                         double gate_step)
+static sums channel_sums(const oct_following_act *f, double mean, double deviation,
+                         const oct_qpoint *p, double gate_step)
 {
     enum { HALF = 16 };
     const double step = (double)p->scale[0];
@@ -44,9 +44,10 @@ static sums channel_sums(const oct_behind *f, double mean, double deviation, con
     oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &low, &high);
     for (int k = -HALF; k <= HALF; k++) {
         const double z = 4.0 * k / HALF, w = exp(-z * z / 2), x = mean + deviation * z;
-        const double y = oct_behind_apply(f, x), seen = fmin(fmax(x, (double)low), (double)high);
-        const double clipped = y - oct_behind_apply(f, seen),
-                     d = seen == x ? oct_behind_slope(f, x) : 0;
+        const double y = oct_following_act_apply(f, x),
+                     seen = fmin(fmax(x, (double)low), (double)high);
+        const double clipped = y - oct_following_act_apply(f, seen),
+                     d = seen == x ? oct_following_act_slope(f, x) : 0;
         const double gate = x * gate_step;
 
         s.weight += w;
@@ -68,8 +69,8 @@ static double mean_ratio(const double *noise, const double *variance, int64_t n)
     return sum / (double)n;
 }
 
-oct_status oct_decide_preact_harm(const oct_qmap *m, int32_t point, const oct_behind *f,
-                                  const oct_calibration *c, oct_arena *a, double *harm)
+oct_status oct_preact_rounding_noise(const oct_qmap *m, int32_t point, const oct_following_act *f,
+                                     const oct_calibration *c, oct_arena *a, double *harm)
 {
     const oct_qpoint *p = oct_qmap_root(m, point);
     const oct_value *v = m->points[point].value;
@@ -94,8 +95,8 @@ oct_status oct_decide_preact_harm(const oct_qmap *m, int32_t point, const oct_be
     return OCT_OK;
 }
 
-oct_status oct_decide_input_harm(const oct_qmap *m, const oct_node *n, float step,
-                                 const oct_calibration *c, oct_arena *a, double *harm)
+oct_status oct_input_rounding_noise(const oct_qmap *m, const oct_node *n, float step,
+                                    const oct_calibration *c, oct_arena *a, double *harm)
 {
     const oct_watch *w = oct_calibration_of(c, n->out[0]);
     const int32_t k = oct_qmap_at(m, n, 0);

@@ -75,10 +75,10 @@ static oct_status pair(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *r
     /* Bodies see what is outside of them, so the outermost graph is the place for constants. */
     if (!constants[0]) OCT_TRY(oct_lowering_constants(l, l->g, &params, constants));
     OCT_TRY(clamp(l, v, before, &root->spec, &params, &x));
-    OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_quantize_linear, x, &params, constants,
-                                q));
-    return oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, *q, &params,
-                               constants, dq);
+    OCT_TRY(
+        oct_lowering_qdq(l, v->graph, before, &oct_op_quantize_linear, x, &params, constants, q));
+    return oct_lowering_qdq(l, v->graph, before, &oct_op_dequantize_linear, *q, &params, constants,
+                            dq);
 }
 
 static bool is_claimed(const oct_lowering *l, const oct_node *n, int32_t i)
@@ -128,7 +128,7 @@ static bool needs_pair(const oct_lowering *l, const oct_qpoint *p, const oct_qpo
     const oct_node *by = p->value->producer;
 
     if (p->state != OCT_QSTATE_DOMINATED || !by || !oct_node_moves_data(by)) return true;
-    if (l->target->flags & OCT_TARGET_QDQ_BEHIND_MOVES) return true;
+    if (l->target->flags & OCT_TARGET_QDQ_AFTER_MOVES) return true;
     for (int32_t i = 0; i < oct_node_n_data(by); i++)
         if (!carries(l->m, by, i, root, MOVES_DEPTH)) return true;
     return false;
@@ -147,8 +147,8 @@ static oct_status feed_codes(oct_lowering *l, const oct_qpoint *p, const oct_qpo
     OCT_TRY(oct_lowering_check(l, p, root, v, &params));
     OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
     v->type.dtype = params.dtype;
-    OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, v, &params,
-                                constants, &dq));
+    OCT_TRY(oct_lowering_qdq(l, v->graph, before, &oct_op_dequantize_linear, v, &params, constants,
+                             &dq));
     for (int32_t k = v->n_users - 1; k >= 0; k--) {
         oct_node *u = v->users[k];
 
@@ -344,7 +344,7 @@ static oct_status suit_runtime(oct_lowering *l)
         OCT_TRY(oct_lowering_tail(l));
         OCT_TRY(oct_lowering_products(l));
         OCT_TRY(oct_lowering_codes(l));
-        OCT_TRY(oct_lowering_means(l));
+        OCT_TRY(oct_lowering_dfl(l));
     }
     if (l->target->flags & OCT_TARGET_SOFTMAX_LAST) OCT_TRY(oct_lowering_softmax(l));
     return OCT_OK;

@@ -159,8 +159,8 @@ static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const o
     }
     OCT_TRY(oct_lowering_const(l, n->graph, v->name, "int", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, n->graph, p, constants));
-    OCT_TRY(oct_lowering_linear(l, n->graph, n, &oct_op_dequantize_linear, integers, p, constants,
-                                &dq));
+    OCT_TRY(
+        oct_lowering_qdq(l, n->graph, n, &oct_op_dequantize_linear, integers, p, constants, &dq));
     OCT_TRY(stands_for(l, dq, v->name));
     return oct_node_set_input(n, b, dq);
 }

@@ -92,9 +92,9 @@ oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lower
     return oct_lowering_const(l, g, p->base, "zero_point", zero, &out[1]);
 }
 
-oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, const oct_op *op,
-                               oct_value *x, const oct_lowering_params *p,
-                               oct_value *const constants[2], oct_value **out)
+oct_status oct_lowering_qdq(oct_lowering *l, oct_graph *g, oct_node *before, const oct_op *op,
+                            oct_value *x, const oct_lowering_params *p,
+                            oct_value *const constants[2], oct_value **out)
 {
     oct_value *const in[] = {x, constants[0], constants[1]};
     const char *suffix = op == &oct_op_quantize_linear ? "q" : "dq";
@@ -109,7 +109,7 @@ oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, 
     return OCT_OK;
 }
 
-oct_value *oct_lowering_turn(oct_builder *b, oct_value *x, const int64_t *perm)
+oct_value *oct_lowering_transpose(oct_builder *b, oct_value *x, const int64_t *perm)
 {
     oct_node *n = x ? oct_emit_node(b, &oct_op_transpose, &x, 1, 1) : NULL;
 

@@ -52,12 +52,12 @@ oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lower
                                   oct_value *out[2]);
 
 /* A QuantizeLinear or DequantizeLinear in front of `before`, with those constants. */
-oct_status oct_lowering_linear(oct_lowering *l, oct_graph *g, oct_node *before, const oct_op *op,
-                               oct_value *x, const oct_lowering_params *p,
-                               oct_value *const constants[2], oct_value **out);
+oct_status oct_lowering_qdq(oct_lowering *l, oct_graph *g, oct_node *before, const oct_op *op,
+                            oct_value *x, const oct_lowering_params *p,
+                            oct_value *const constants[2], oct_value **out);
 
 /* x with its axes in another order; NULL: see the builder's status. */
-oct_value *oct_lowering_turn(oct_builder *b, oct_value *x, const int64_t *perm);
+oct_value *oct_lowering_transpose(oct_builder *b, oct_value *x, const int64_t *perm);
 
 /* Fails unless a point has parameters that fit its value; `base` of out is the value's name. */
 oct_status oct_lowering_check(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
@@ -86,7 +86,7 @@ oct_status oct_lowering_softmax(oct_lowering *l);
 /* ort_resize.c, ort_dfl.c, ort_matmul.c, ort_tail.c: for runtimes that keep channels
  * last. */
 oct_status oct_lowering_codes(oct_lowering *l);
-oct_status oct_lowering_means(oct_lowering *l); /* behind products, whose last step it undoes */
+oct_status oct_lowering_dfl(oct_lowering *l); /* behind products, whose last step it undoes */
 oct_status oct_lowering_products(oct_lowering *l);
 oct_status oct_lowering_tail(oct_lowering *l);
 

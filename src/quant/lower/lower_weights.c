@@ -105,8 +105,8 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
     quantize(&root->spec, &params, &f, v->data, oct_weight_taps(p), codes);
     OCT_TRY(oct_lowering_const(l, v->graph, v->name, "int", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
-    OCT_TRY(oct_lowering_linear(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,
-                                constants, &dq));
+    OCT_TRY(oct_lowering_qdq(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,
+                             constants, &dq));
     *out = dq;
     if (p->fold) OCT_TRY(unfold(l, p, v, before, dq, out));
     return oct_map_put(&l->originals, (*out)->name, (void *)(uintptr_t)v->name);

@@ -15,7 +15,7 @@
 typedef struct work {
     oct_lowering *l;
     oct_builder b;
-    oct_means m;
+    oct_dfl m;
     oct_value *weight; /* [bins,1] */
 } work;
 
@@ -47,8 +47,8 @@ static oct_value *pixels_first(work *w, oct_value *x)
         x = n->in[0];
         n = oct_inner_producer(x);
     }
-    if (oct_node_turns(n, first, 4)) return n->in[0];
-    return oct_lowering_turn(&w->b, x, last[x->type.rank - 3]);
+    if (oct_node_transposes(n, first, 4)) return n->in[0];
+    return oct_lowering_transpose(&w->b, x, last[x->type.rank - 3]);
 }
 
 /* The means [N,P,sides] of one level [N,sides*bins,..]. */
@@ -104,20 +104,20 @@ static oct_status average(work *w)
 
     OCT_TRY(make_weight(w));
     y = all_levels(w);
-    if (y && !w->m.by_pixel) y = oct_lowering_turn(&w->b, y, sides_first);
+    if (y && !w->m.by_pixel) y = oct_lowering_transpose(&w->b, y, sides_first);
     y = reshape(w, y, (const int64_t[]){-1, 1, old->type.dim[2], old->type.dim[3]}, 4);
     if (!y) return w->b.status;
     OCT_TRY(oct_value_replace_uses(old, y));
     return oct_prune(old);
 }
 
-oct_status oct_lowering_means(oct_lowering *l)
+oct_status oct_lowering_dfl(oct_lowering *l)
 {
     for (oct_node *n = l->g->first, *next; n; n = next) {
         work w = {.l = l};
 
         next = n->next;
-        if (!oct_means_find(n, &w.m) || w.m.sum->out[0]->is_output) continue;
+        if (!oct_dfl_find(n, &w.m) || w.m.sum->out[0]->is_output) continue;
         if (n->in[0]->type.rank > 4) continue; /* volumes: left to ort_softmax.c */
         next = w.m.sum->next;
         w.b = (oct_builder){

@@ -100,13 +100,13 @@ static oct_status multiply(oct_lowering *l, oct_node *n)
     const int64_t rows[] = {-1, n->in[0]->type.dim[1]};
     const int64_t pixels[] = {-1, y->dim[2], y->dim[3], y->dim[1]};
     oct_value *w = turned_weight(l, &b, n->in[1]->producer);
-    oct_value *x = w ? oct_lowering_turn(&b, dq->in[0], last) : NULL;
+    oct_value *x = w ? oct_lowering_transpose(&b, dq->in[0], last) : NULL;
 
     if (x) x = oct_emit(&b, &oct_op_reshape, x, oct_ints(&b, rows, 2), NULL);
     if (x) x = oct_emit(&b, dq->op, x, dq->in[1], oct_node_in(dq, 2));
     if (x) x = oct_emit(&b, &oct_op_gemm, x, w, oct_node_in(n, 2));
     if (x) x = oct_emit(&b, &oct_op_reshape, x, oct_ints(&b, pixels, 4), NULL);
-    if (x) x = oct_lowering_turn(&b, x, first);
+    if (x) x = oct_lowering_transpose(&b, x, first);
     return x ? oct_value_replace_uses(n->out[0], x) : b.status;
 }
 

@@ -108,8 +108,8 @@ static oct_status repeat(stale *s, oct_node *n)
     const int64_t wide[] = {-1, dim[2], 1, dim[3] * columns * dim[1]};
     const int64_t high[] = {-1, dim[2] * rows, dim[3] * columns, dim[1]};
 
-    x = copies(&b, oct_lowering_turn(&b, x, last), columns, 3, wide);
-    x = oct_lowering_turn(&b, copies(&b, x, rows, 2, high), first);
+    x = copies(&b, oct_lowering_transpose(&b, x, last), columns, 3, wide);
+    x = oct_lowering_transpose(&b, copies(&b, x, rows, 2, high), first);
     return x ? replace(s, q, x) : b.status;
 }
 

@@ -18,12 +18,12 @@ static oct_status turn(oct_node *n, int axis)
         there[i] = i == rank - 1 ? axis : i < axis ? i : i + 1;
         back[there[i]] = i;
     }
-    if (!(x = oct_lowering_turn(&b, n->in[0], there))) return b.status;
+    if (!(x = oct_lowering_transpose(&b, n->in[0], there))) return b.status;
     OCT_TRY(oct_node_set_input(n, 0, x));
     OCT_TRY(oct_node_set_int(n, "axis", rank - 1));
     OCT_TRY(oct_node_infer(n));
     b.before = n->next;
-    if (!(x = oct_lowering_turn(&b, y, back))) return b.status;
+    if (!(x = oct_lowering_transpose(&b, y, back))) return b.status;
     OCT_TRY(oct_value_replace_uses(y, x));
     return oct_node_set_input(x->producer, 0, y);
 }

@@ -106,16 +106,16 @@ typedef struct pass {
 /* A plane as rows of a few columns, which are added up at the end. */
 static void add_planes(const oct_value_view *s, double *sum)
 {
-    const oct_look_simd *simd = oct_simd_get()->look;
-    const int64_t rows = s->pixels / OCT_LOOK_LANES, whole = rows * OCT_LOOK_LANES;
+    const oct_stats_simd *simd = oct_simd_get()->look;
+    const int64_t rows = s->pixels / OCT_STATS_LANES, whole = rows * OCT_STATS_LANES;
 
     for (int64_t c = 0; c < s->channels; c++) {
         const float *plane = s->data + c * s->pixels;
-        double part[OCT_LOOK_LANES] = {0};
+        double part[OCT_STATS_LANES] = {0};
 
-        simd->sum(part, plane, rows, OCT_LOOK_LANES, OCT_LOOK_LANES);
+        simd->sum(part, plane, rows, OCT_STATS_LANES, OCT_STATS_LANES);
         simd->sum(part, plane + whole, 1, 0, s->pixels - whole);
-        for (int i = 0; i < OCT_LOOK_LANES; i++)
+        for (int i = 0; i < OCT_STATS_LANES; i++)
             sum[c] += part[i];
     }
 }

@@ -169,7 +169,7 @@ static void look_at_channels(oct_observer *o, const oct_value_view *all)
     oct_histograms_see(s->h, &some, s->thin, step);
 }
 
-void oct_histograms_look(oct_observer *o, const oct_value_view *sight)
+void oct_histograms_see_value(oct_observer *o, const oct_value_view *sight)
 {
     oct_histograms *s = o->state;
 

@@ -51,7 +51,7 @@ typedef struct oct_histograms {
 } oct_histograms;
 
 oct_status oct_histograms_init(oct_observer *o);
-void oct_histograms_look(oct_observer *o, const oct_value_view *s);
+void oct_histograms_see_value(oct_observer *o, const oct_value_view *s);
 oct_status oct_histograms_merge(oct_observer *o, const oct_observer *other);
 oct_status oct_histograms_solve(const oct_observer *o, const oct_qspec *spec, float *low,
                                 float *high);
@@ -61,8 +61,9 @@ void oct_histograms_fini(oct_observer *o);
 #define OCT_HISTOGRAM_OBSERVER(name_, help_, solve_)                                               \
     {                                                                                              \
         .name = name_, .help = help_, .size = sizeof(oct_histograms), .has_channels = true,        \
-        .init = oct_histograms_init, .see = oct_histograms_look, .merge = oct_histograms_merge,    \
-        .solve = oct_histograms_solve, .solve_density = solve_, .fini = oct_histograms_fini,       \
+        .init = oct_histograms_init, .see = oct_histograms_see_value,                              \
+        .merge = oct_histograms_merge, .solve = oct_histograms_solve, .solve_density = solve_,     \
+        .fini = oct_histograms_fini,                                                               \
     }
 
 #endif

@@ -191,7 +191,7 @@ static void see(oct_observer *o, const oct_value_view *s)
     if (e->hist.h) {
         for (int64_t i = 0; i < n; i++)
             oct_histogram_reset(&e->hist.h[i]);
-        oct_histograms_look(o, s);
+        oct_histograms_see_value(o, s);
         if (o->has_bad) return;
     } else if (!oct_observer_scan(o, s, e->hist.scan)) {
         return;

@@ -108,7 +108,7 @@ static bool is_integer_conv(const oct_qmap *m, const oct_node *n)
 /* Does v go into x * sigmoid(x), x * hardsigmoid(x) as two nodes and nowhere else? */
 static bool is_before_gate(const oct_value *v, const oct_node *gate)
 {
-    const oct_behind b = oct_behind_of(v);
+    const oct_following_act b = oct_activation_after(v);
 
     return b.gate && b.gate->producer == gate;
 }
@@ -139,7 +139,7 @@ const oct_node *oct_place_preact(const oct_qmap *m, int32_t point)
     if (n->n_in > 0 && n->in[0] && is_before_gate(n->in[0], n) &&
         is_integer_conv(m, n->in[0]->producer))
         return n->in[0]->producer;
-    if (is_integer_conv(m, n) && oct_behind_of(p->value).act.kind != OCT_ACT_NONE) return n;
+    if (is_integer_conv(m, n) && oct_activation_after(p->value).act.kind != OCT_ACT_NONE) return n;
     if (is_read_as_integers(m, t, p->value)) return NULL;
     if (oct_node_is(n, &oct_op_relu) || oct_node_is(n, &oct_op_clip)) n = n->in[0]->producer;
     return n && is_integer_conv(m, n) ? n : NULL;

@@ -57,7 +57,7 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 
         if (is_seen(p)) {
             choose_observer(m, p, t, o, &range);
-            OCT_TRY(oct_decide_observer(m, i, &range));
+            OCT_TRY(oct_preact_observer(m, i, &range));
             OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
         }
         if (wants_means(p, o) && p->node->in[0] && !p->node->in[0]->data)
@@ -139,7 +139,7 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     choose_sign(&p->spec, low, n);
     for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
-    oct_share_scales(p, worth, scale, zero, n);
+    oct_solve_channel_scales(p, worth, scale, zero, n);
     for (int64_t k = 0; k < n && is_silu; k++)
         snap_to_silu(&p->spec, &scale[k], &zero[k]);
     return oct_qpoint_set(m, i, scale, zero, n);
@@ -163,7 +163,7 @@ static float follow_to_ends(const void *user, float x)
 /* What the activation's own codes cut off is lost anyway: no step of this point is spent on it. */
 static void heed_result(const oct_qmap *m, const oct_value *v, oct_observer *seen, ends *e)
 {
-    const oct_value *result = oct_behind_of(v).result;
+    const oct_value *result = oct_activation_after(v).result;
     const int32_t k = m->of_value[result->id];
     const oct_qpoint *p = k >= 0 ? oct_qmap_root(m, k) : NULL;
 
@@ -200,7 +200,7 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
     oct_status st = a && kept ? OCT_OK : OCT_ERR_MEMORY;
     double **worth = NULL;
 
-    if (!st) st = oct_channel_worths(m, kept, &worth);
+    if (!st) st = oct_channel_importance(m, kept, &worth);
     /* first what activations make, then what they are made of */
     for (int follows = 0; follows < 2; follows++)
         for (int32_t i = 0; i < m->n_points && !st; i++)
@@ -259,7 +259,7 @@ static oct_status solve_moved(oct_qmap *m, int32_t point, walk *w, oct_arena *a)
     return solve_point(m, point, w->all, NULL, w->is_silu, a);
 }
 
-oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c)
+oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibration *c)
 {
     oct_arena *a = oct_arena_new(m->ctx);
     walk w = {.c = c, .is_silu = true};

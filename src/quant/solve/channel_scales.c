@@ -78,7 +78,7 @@ static void to_worth(double *x, int64_t n)
         x[c] = mean > 0 ? OCT_MAX(x[c] / mean, WORTH_LEAST) : 1;
 }
 
-oct_status oct_channel_worths(const oct_qmap *m, oct_arena *a, double ***out)
+oct_status oct_channel_importance(const oct_qmap *m, oct_arena *a, double ***out)
 {
     double **sum = oct_arena_array(a, (size_t)m->n_points + 1, sizeof(*sum));
 
@@ -99,8 +99,8 @@ static double factor(const oct_qpoint *p, const double *worth, const float *scal
            (worth ? WORTH_SHARE * log2(worth[i]) : 0);
 }
 
-void oct_share_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
-                      int64_t n)
+void oct_solve_channel_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
+                              int64_t n)
 {
     int32_t low_code, high_code;
     double most = -INFINITY;

@@ -46,7 +46,7 @@ static oct_qpoint *result_of(const shifts *s, const oct_node *n)
 {
     const oct_value *v = n->out[0];
 
-    if (s->m->of_value[v->id] < 0) v = oct_behind_of(v).result;
+    if (s->m->of_value[v->id] < 0) v = oct_activation_after(v).result;
     return decider(s, s->m->of_value[v->id]);
 }
 
@@ -133,7 +133,7 @@ static const struct {
     {&oct_op_mat_mul, fit_layer},
 };
 
-void oct_solve_shifts(oct_qmap *m)
+void oct_npu_shifts(oct_qmap *m)
 {
     shifts s = {.m = m, .is_changed = true};
 

@@ -86,7 +86,7 @@ static oct_status differ(oct_qmap *m, const oct_node *n, oct_arena *a)
     return OCT_OK;
 }
 
-oct_status oct_solve_types(oct_qmap *m)
+oct_status oct_ort_signs(oct_qmap *m)
 {
     oct_arena *a;
     oct_status st = OCT_OK;

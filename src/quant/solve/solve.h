@@ -12,12 +12,12 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 
 /* How much each channel of a point counts for the dense layers behind it, by point; NULL: none
  * reads it (channel_scales.c). */
-oct_status oct_channel_worths(const oct_qmap *m, oct_arena *a, double ***out);
+oct_status oct_channel_importance(const oct_qmap *m, oct_arena *a, double ***out);
 
 /* Scales between the channels' own and the largest of them (`channel_share`), finer for what is
  * worth more; the low ends stay where they are. worth: NULL: all the same. */
-void oct_share_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
-                      int64_t n);
+void oct_solve_channel_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
+                              int64_t n);
 
 /* Scales of activations (activation_scales.c), then of weights, which may depend on them
  * (weight_scales.c). */
@@ -25,14 +25,14 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 
 /* The scale of one point from what was seen of the values that its own is moved from, without
  * others that share a scale with them. */
-oct_status oct_solve_moved(oct_qmap *m, int32_t point, const oct_calibration *c);
+oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
 /* Powers of two that the shifters of NPUs can do (npu_shifts.c); others are left alone. */
-void oct_solve_shifts(oct_qmap *m);
+void oct_npu_shifts(oct_qmap *m);
 
 /* Signs of codes, so that ONNX Runtime leaves alone what it cannot compute (ort_signs.c). */
-oct_status oct_solve_types(oct_qmap *m);
+oct_status oct_ort_signs(oct_qmap *m);
 
 /*
  * The values a weight has once quantized, in the weight's own order and scale (folding undone).

@@ -137,7 +137,7 @@ static const oct_target table[] = {
         .bias_spec = I32_BIAS,
         .bias = OCT_BIAS_I32,
         .concat = OCT_CONCAT_REQUANTIZE,
-        .flags = OCT_TARGET_QDQ_BEHIND_MOVES | OCT_TARGET_MAY_PREACT | OCT_TARGET_CONST_OPERANDS |
+        .flags = OCT_TARGET_QDQ_AFTER_MOVES | OCT_TARGET_MAY_PREACT | OCT_TARGET_CONST_OPERANDS |
                  OCT_TARGET_SOFTMAX_LAST | OCT_TARGET_CHANNELS_LAST,
         .ops = ort_ops,
         .act_ranges = "mse_wide",

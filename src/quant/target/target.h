@@ -28,7 +28,7 @@ enum {
 
     OCT_TARGET_FUSES_ACTIVATION = 1u << 3, /* SiLU & co. on the sum; else only Relu and Clip */
     OCT_TARGET_FUSES_RESIDUAL = 1u << 4,   /* conv + Add (+ act) without a point between */
-    OCT_TARGET_QDQ_BEHIND_MOVES = 1u << 5, /* MaxPool, Reshape..: a pair behind each, same scale */
+    OCT_TARGET_QDQ_AFTER_MOVES = 1u << 5,  /* MaxPool, Reshape..: a pair behind each, same scale */
     OCT_TARGET_INPUTS_ONLY = 1u << 6,      /* points only where weighted operators read */
     OCT_TARGET_SKIP_BRANCH = 1u << 7,      /* residual Add: only the branch that skips */
     OCT_TARGET_CONST_OPERANDS = 1u << 8,   /* constants of Add, Mul.. are quantized as well */

@@ -20,7 +20,7 @@ typedef struct source {
 /* Where a tile goes: sums, or codes if what follows has a short form. */
 typedef struct target {
     int32_t *sum;
-    const oct_int8_finish *f;
+    const oct_int8_epilogue *f;
     int64_t first; /* channel */
     uint8_t *y;
     int64_t pitch;
@@ -150,14 +150,14 @@ static const tile_fn direct_tiles[MAX_VEC][MAX_PIXELS] = TABLE(direct);
 static const tile_fn swish_tiles[MAX_VEC][MAX_PIXELS] = TABLE(swish);
 /* clang-format on */
 
-static tile_fn straight_tile(const oct_int8_finish *f, const oct_int8_block *b, int64_t pixels)
+static tile_fn straight_tile(const oct_int8_epilogue *f, const oct_int8_block *b, int64_t pixels)
 {
     if (!f->tame || b->n != (int64_t)b->n_vec * VW) return NULL;
     if (f->way == OCT_INT8_DIRECT) return direct_tiles[b->n_vec - 1][pixels - 1];
     return f->way == OCT_INT8_SWISH ? swish_tiles[b->n_vec - 1][pixels - 1] : NULL;
 }
 #else
-static tile_fn straight_tile(const oct_int8_finish *f, const oct_int8_block *b, int64_t pixels)
+static tile_fn straight_tile(const oct_int8_epilogue *f, const oct_int8_block *b, int64_t pixels)
 {
     (void)f, (void)b, (void)pixels;
     return NULL;
@@ -264,7 +264,7 @@ INLINE void fetch(const uint8_t *y, int64_t pitch, int64_t n, int64_t bytes)
 }
 
 /* One block of channels of n pixels; `out` and `more` are those of its first channel. */
-static void run_block(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_block *b,
+static void run_block(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_block *b,
                       const int32_t *base, const source *s, int64_t n, uint8_t *out,
                       const uint8_t *more, const int64_t pitch[2])
 {
@@ -304,7 +304,7 @@ static int64_t chunk_at(const oct_int8_conv *c, int64_t x, int64_t x1, uint32_t 
     return OCT_MIN(oct_ceil_div((x1 - x) * together, all), c->chunk);
 }
 
-void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                      int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1)
 {
     const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4,

@@ -152,7 +152,7 @@ INLINE void straight(const form f, const taps *t, const lists *k, uint8_t *y, in
 }
 
 /* Did it? Other forms and sizes go the long way. */
-static bool go_straight(const taps *t, const oct_int8_finish *f, int64_t first, int64_t lanes,
+static bool go_straight(const taps *t, const oct_int8_epilogue *f, int64_t first, int64_t lanes,
                         uint8_t *y, int64_t pitch, int64_t n)
 {
     const bool next = t->step == t->column;
@@ -190,7 +190,7 @@ static bool go_straight(const taps *t, const oct_int8_finish *f, int64_t first, 
 #endif
 
 /* n pixels of a group; `y` and `more` are those of its first channel. */
-static void make_pixels(const group *g, const oct_int8_finish *f, const taps *all,
+static void make_pixels(const group *g, const oct_int8_epilogue *f, const taps *all,
                         const int32_t *base, const uint8_t *more, uint8_t *y, int64_t n)
 {
     const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4;
@@ -219,7 +219,7 @@ static void make_pixels(const group *g, const oct_int8_finish *f, const taps *al
     }
 }
 
-void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                          int64_t y)
 {
     const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4;

@@ -34,9 +34,9 @@ INLINE void put_codes(uint8_t *p, vi v, int64_t lanes)
 }
 
 /* A row of one kind is one long row if nothing lies between rows. */
-static oct_int8_rows flatten(const oct_int8_rows *r, bool same)
+static oct_int8_strides flatten(const oct_int8_strides *r, bool same)
 {
-    oct_int8_rows f = *r;
+    oct_int8_strides f = *r;
 
     if (same && r->a_pitch == r->n && r->y_pitch == r->n) {
         f.n *= f.rows;
@@ -49,9 +49,10 @@ static oct_int8_rows flatten(const oct_int8_rows *r, bool same)
 #define FOR_COLUMNS(r)                                                                             \
     for (int64_t i = 0, lanes; lanes = OCT_MIN((r)->n - i, VW), i < (r)->n; i += VW)
 
-static void quantize(const oct_int8_codes *q, const oct_int8_rows *rows, const float *x, uint8_t *y)
+static void quantize(const oct_int8_codes *q, const oct_int8_strides *rows, const float *x,
+                     uint8_t *y)
 {
-    const oct_int8_rows r = flatten(rows, q->n == 1);
+    const oct_int8_strides r = flatten(rows, q->n == 1);
 
     for (int64_t k = 0; k < r.rows; k++)
         FOR_COLUMNS(&r)
@@ -66,10 +67,10 @@ static void quantize(const oct_int8_codes *q, const oct_int8_rows *rows, const f
         }
 }
 
-static void dequantize(const oct_int8_codes *q, const oct_int8_rows *rows, const uint8_t *x,
+static void dequantize(const oct_int8_codes *q, const oct_int8_strides *rows, const uint8_t *x,
                        float *y)
 {
-    const oct_int8_rows r = flatten(rows, q->n == 1);
+    const oct_int8_strides r = flatten(rows, q->n == 1);
 
     for (int64_t k = 0; k < r.rows; k++)
         FOR_COLUMNS(&r)
@@ -84,9 +85,9 @@ static void dequantize(const oct_int8_codes *q, const oct_int8_rows *rows, const
 }
 
 static void requantize(const oct_int8_codes *from, const oct_int8_codes *to,
-                       const oct_int8_rows *rows, const uint8_t *x, uint8_t *y)
+                       const oct_int8_strides *rows, const uint8_t *x, uint8_t *y)
 {
-    const oct_int8_rows r = flatten(rows, from->n == 1 && to->n == 1);
+    const oct_int8_strides r = flatten(rows, from->n == 1 && to->n == 1);
 
     for (int64_t k = 0; k < r.rows; k++)
         FOR_COLUMNS(&r)
@@ -195,7 +196,7 @@ INLINE void whole_vector(const oct_int8_binary *s, int64_t i, int64_t lanes, vf 
                   lanes);
 }
 
-static void binary(const oct_int8_binary *s, const oct_int8_rows *r, const uint8_t *a,
+static void binary(const oct_int8_binary *s, const oct_int8_strides *r, const uint8_t *a,
                    const uint8_t *b, int b_step, void *y)
 {
     for (int64_t k = 0; k < r->rows && r->n > 0; k++, a += r->a_pitch, b += r->b_pitch) {

@@ -29,7 +29,7 @@ INLINE vf more_codes(const form w, const rows *r, int64_t i, int64_t v, int64_t 
 /* --- to codes, in one go --- */
 
 /* All rows of one vector of channels. */
-INLINE void to_codes_vector(const form w, const oct_int8_finish *f, int64_t first, const rows *r,
+INLINE void to_codes_vector(const form w, const oct_int8_epilogue *f, int64_t first, const rows *r,
                             int64_t v, int64_t lanes)
 {
     const lists k = load_lists(f, first + v);
@@ -63,12 +63,12 @@ INLINE void to_codes_vector(const form w, const oct_int8_finish *f, int64_t firs
     }
 }
 
-INLINE void to_codes_rows(const form w, const oct_int8_finish *f, int64_t first, const rows *r)
+INLINE void to_codes_rows(const form w, const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     FOR_VECTORS(r->n) to_codes_vector(w, f, first, r, v, lanes);
 }
 
-static void short_form(const oct_int8_finish *f, int64_t first, const rows *r)
+static void short_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     switch (f->way) {
 #define CASE(way_)                                                                                 \
@@ -90,7 +90,7 @@ static void short_form(const oct_int8_finish *f, int64_t first, const rows *r)
 
 #define WHOLE(kind_, more_) to_codes_rows((form){OCT_INT8_WHOLE, kind_, more_, true}, f, first, r)
 
-static void whole_form(const oct_int8_finish *f, int64_t first, const rows *r)
+static void whole_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
 #define ALONE(kind) WHOLE(kind, false)
     if (!f->act[0].kind) ALONE(OCT_ACT_NONE);
@@ -98,7 +98,7 @@ static void whole_form(const oct_int8_finish *f, int64_t first, const rows *r)
 #undef ALONE
 }
 
-static void whole_form_with_residual(const oct_int8_finish *f, int64_t first, const rows *r)
+static void whole_form_with_residual(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
 #define AND_MORE(kind) WHOLE(kind, true)
     if (!f->act[0].kind) AND_MORE(OCT_ACT_NONE);
@@ -109,7 +109,7 @@ static void whole_form_with_residual(const oct_int8_finish *f, int64_t first, co
 /* --- to floats, or in several steps --- */
 
 /* y = act(scale * sum + bias) */
-INLINE void first_act(oct_act_kind kind, const oct_int8_finish *f, int64_t first, const rows *r)
+INLINE void first_act(oct_act_kind kind, const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     const rows local = *r; /* what is written may not be one of its fields */
 
@@ -128,7 +128,7 @@ INLINE void first_act(oct_act_kind kind, const oct_int8_finish *f, int64_t first
     }
 }
 
-static void to_floats(const oct_int8_finish *f, int64_t first, const rows *r)
+static void to_floats(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
 #define TO_FLOATS(kind) first_act(kind, f, first, r)
     if (!f->act[0].kind) TO_FLOATS(OCT_ACT_NONE);
@@ -139,7 +139,7 @@ static void to_floats(const oct_int8_finish *f, int64_t first, const rows *r)
 }
 
 /* y += residual, in place */
-static void add_residual(const oct_int8_finish *f, int64_t first, const rows *r)
+static void add_residual(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     FOR_VECTORS(r->n)
     {
@@ -159,7 +159,7 @@ static void add_residual(const oct_int8_finish *f, int64_t first, const rows *r)
     }
 }
 
-static void to_result(const oct_int8_finish *f, int64_t first, const rows *r)
+static void to_result(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     const float *x = (const float *)(const void *)r->sum;
 
@@ -182,7 +182,7 @@ static void to_result(const oct_int8_finish *f, int64_t first, const rows *r)
 }
 
 /* Floats in place of the sums, until all is added. */
-static void in_steps(const oct_int8_finish *f, int64_t first, const rows *r)
+static void in_steps(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     rows floats = *r;
 
@@ -203,7 +203,7 @@ static void copy_sums(const rows *r)
                (size_t)r->n * sizeof(int32_t));
 }
 
-void INT8_SYM(finish)(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch, int64_t first,
+void INT8_SYM(finish)(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
                       int64_t n, int64_t count, const void *more, int64_t more_pitch, void *y,
                       int64_t y_pitch)
 {

@@ -114,7 +114,7 @@ typedef struct lists {
     unit swish; /* 1 / scale */
 } lists;
 
-INLINE lists load_lists(const oct_int8_finish *f, int64_t at)
+INLINE lists load_lists(const oct_int8_epilogue *f, int64_t at)
 {
     return (lists){load(f->scale + at),       load(f->bias + at),    load(f->slope + at),
                    load(f->limit + at),       load(f->r_scale + at), load(f->r_zero + at),

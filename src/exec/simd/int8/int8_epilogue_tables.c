@@ -27,7 +27,7 @@ static int32_t *cut_lists(void *memory, int64_t c, int n, float **list)
 
 enum { SCALE, BIAS, SLOPE, LIMIT, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_LISTS };
 
-size_t oct_int8_finish_size(int64_t c)
+size_t oct_int8_epilogue_size(int64_t c)
 {
     return lists_size(c, N_LISTS);
 }
@@ -67,7 +67,7 @@ static void limits(const oct_act *act, float scale, int32_t zero, float *low, fl
     *high = (float)(hi - zero);
 }
 
-static oct_int8_way way_of(const oct_int8_finish_spec *s)
+static oct_int8_way way_of(const oct_int8_epilogue_spec *s)
 {
     if (s->out != OCT_INT8_U8 || s->residual || s->bias || s->act[1].kind) return OCT_INT8_WHOLE;
     if (is_linear(&s->act[0])) return OCT_INT8_DIRECT;
@@ -89,13 +89,14 @@ static float swish_scale(float scale)
     return fabsf(scale) < 1e-30f ? 1e-30f : scale;
 }
 
-void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_finish *f)
+void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_int8_epilogue *f)
 {
     const oct_act none = {0};
     float *list[N_LISTS];
     int32_t *zeros = cut_lists(memory, s->c, N_LISTS, list);
 
-    *f = (oct_int8_finish){.way = way_of(s), .out = s->out, .residual = s->residual, .tame = true};
+    *f =
+        (oct_int8_epilogue){.way = way_of(s), .out = s->out, .residual = s->residual, .tame = true};
     for (int i = 0; i < 2; i++)
         f->act[i] = s->act[i];
     for (int64_t i = 0; i < s->c; i++) {

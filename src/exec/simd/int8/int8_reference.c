@@ -13,7 +13,8 @@ static uint8_t code(float x, float low, float high, int32_t zero)
     return (uint8_t)oct_quant_code(x, zero, (int32_t)low + zero, (int32_t)high + zero);
 }
 
-static float finish_one(const oct_int8_finish *f, int32_t sum, int64_t c, const void *r, int64_t at)
+static float finish_one(const oct_int8_epilogue *f, int32_t sum, int64_t c, const void *r,
+                        int64_t at)
 {
     float x = (float)sum * f->scale[c] + f->bias[c];
 
@@ -25,7 +26,7 @@ static float finish_one(const oct_int8_finish *f, int32_t sum, int64_t c, const 
 }
 
 /* Codes above the zero point, in a short form: the scale is divided by that of the result. */
-static float short_one(const oct_int8_finish *f, int32_t sum, int64_t c)
+static float short_one(const oct_int8_epilogue *f, int32_t sum, int64_t c)
 {
     const float s = (float)sum, x = s * f->scale[c];
 
@@ -41,7 +42,7 @@ static float short_one(const oct_int8_finish *f, int32_t sum, int64_t c)
     }
 }
 
-static void finish(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch, int64_t first,
+static void finish(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
                    int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
                    int64_t y_pitch)
 {
@@ -81,7 +82,7 @@ static uint8_t tap(const oct_int8_conv *c, const oct_int8_io *io, int64_t y, int
     return io->x[(iy * c->in_w + ix) * c->in_pitch + i];
 }
 
-static void finish_pixel(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+static void finish_pixel(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                          int32_t sum, int64_t at, int64_t channel)
 {
     const int64_t y = at * c->out_pitch + channel, r = at * c->residual_pitch + channel;
@@ -93,7 +94,7 @@ static void finish_pixel(const oct_int8_conv *c, const oct_int8_finish *f, const
            (uint8_t *)io->y + (size_t)y * y_size, 0);
 }
 
-static void dense(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+static void dense(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                   int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1)
 {
     const int32_t *base = io->base ? io->base : c->base;
@@ -113,7 +114,7 @@ static void dense(const oct_int8_conv *c, const oct_int8_finish *f, const oct_in
         }
 }
 
-static void depthwise(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+static void depthwise(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                       int64_t y)
 {
     const int64_t quads = (c->kernel[0] + 3) / 4;
@@ -147,7 +148,7 @@ static int32_t zero_of(const oct_int8_codes *q, int64_t i)
     for (int64_t k = 0; k < (r)->rows; k++)                                                        \
         for (int64_t i = 0; i < (r)->n; i++)
 
-static void quantize(const oct_int8_codes *q, const oct_int8_rows *r, const float *x, uint8_t *y)
+static void quantize(const oct_int8_codes *q, const oct_int8_strides *r, const float *x, uint8_t *y)
 {
     FOR_ROWS(r)
     y[k * r->y_pitch + i] =
@@ -159,14 +160,15 @@ static float value(const oct_int8_codes *q, int64_t i, uint8_t x)
     return (float)(x - zero_of(q, i)) * scale_of(q, i);
 }
 
-static void dequantize(const oct_int8_codes *q, const oct_int8_rows *r, const uint8_t *x, float *y)
+static void dequantize(const oct_int8_codes *q, const oct_int8_strides *r, const uint8_t *x,
+                       float *y)
 {
     FOR_ROWS(r)
     y[k * r->y_pitch + i] = value(q, i, x[k * r->a_pitch + i]);
 }
 
-static void requantize(const oct_int8_codes *from, const oct_int8_codes *to, const oct_int8_rows *r,
-                       const uint8_t *x, uint8_t *y)
+static void requantize(const oct_int8_codes *from, const oct_int8_codes *to,
+                       const oct_int8_strides *r, const uint8_t *x, uint8_t *y)
 {
     FOR_ROWS(r)
     y[k * r->y_pitch + i] = (uint8_t)oct_quant_code(
@@ -214,7 +216,7 @@ static float combine(const oct_int8_binary *s, int64_t i, float a, float b)
     return (a - s->a_zero[i]) * s->a_scale[i] + (b - s->b_zero[i]) * s->b_scale[i];
 }
 
-static void binary(const oct_int8_binary *s, const oct_int8_rows *r, const uint8_t *a,
+static void binary(const oct_int8_binary *s, const oct_int8_strides *r, const uint8_t *a,
                    const uint8_t *b, int b_step, void *y)
 {
     FOR_ROWS(r)

@@ -12,7 +12,7 @@
 
 typedef struct conv_job {
     const oct_int8_conv *c;
-    const oct_int8_finish *f;
+    const oct_int8_epilogue *f;
     const oct_int8_io *io;
     size_t y_size, r_size; /* of an element */
     int64_t n_parts;       /* of a picture's tiles, or of a row */
@@ -92,7 +92,7 @@ static int64_t tile_groups(const oct_int8_conv *c, int n_threads)
     return few && even && c->n_blocks >= 2 * threads ? threads : 1;
 }
 
-void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                        int n_threads)
 {
     conv_job j = {c, f, io, f->out == OCT_INT8_U8 ? 1 : 4, f->residual == OCT_INT8_U8 ? 1 : 4,
@@ -169,18 +169,19 @@ static void mean_part(const pool_job *j, const uint8_t *x, const int64_t from[2]
     int32_t sum[POOL_CHUNK] = {0};
     float scale[POOL_CHUNK], low[POOL_CHUNK], high[POOL_CHUNK];
     int32_t zero[POOL_CHUNK];
-    const oct_int8_finish f = {.way = OCT_INT8_DIRECT,
-                               .out = OCT_INT8_U8,
-                               .scale = scale,
-                               .bias = scale, /* lists that this form does not use, but may load */
-                               .slope = scale,
-                               .limit = scale,
-                               .r_scale = scale,
-                               .r_zero = scale,
-                               .inv = scale,
-                               .low = low,
-                               .high = high,
-                               .zero = zero};
+    const oct_int8_epilogue f = {.way = OCT_INT8_DIRECT,
+                                 .out = OCT_INT8_U8,
+                                 .scale = scale,
+                                 .bias =
+                                     scale, /* lists that this form does not use, but may load */
+                                 .slope = scale,
+                                 .limit = scale,
+                                 .r_scale = scale,
+                                 .r_zero = scale,
+                                 .inv = scale,
+                                 .low = low,
+                                 .high = high,
+                                 .zero = zero};
 
     for (int64_t ky = from[0]; ky < to[0]; ky++)
         for (int64_t kx = from[1]; kx < to[1]; kx++) {

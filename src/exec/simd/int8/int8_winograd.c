@@ -15,7 +15,7 @@
 /* One picture of a run, and the scratch memory of this thread. */
 typedef struct work {
     const oct_int8_conv *c;
-    const oct_int8_finish *f;
+    const oct_int8_epilogue *f;
     const uint8_t *residual;
     uint8_t *y;
     const int32_t *base;
@@ -280,7 +280,7 @@ INLINE void write_form(const form how, const work *w, const oct_int8_block *b, i
 /* The usual ways; false: not one of them. */
 static bool write_whole_tiles(const work *w, const oct_int8_block *b, int64_t first, int64_t n)
 {
-    const oct_int8_finish *f = w->f;
+    const oct_int8_epilogue *f = w->f;
 
     if (w->c->out_h % 4 || w->c->out_w % 4 || b->n != (int64_t)b->n_vec * VW) return false;
     if (f->out != OCT_INT8_U8 || !w->base_fits) return false;
@@ -303,7 +303,7 @@ static bool write_whole_tiles(const work *w, const oct_int8_block *b, int64_t fi
 }
 #endif
 
-void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                         int64_t first, int64_t n, int32_t b0, int32_t b1)
 {
     const int64_t row = oct_int8_winograd_row(c->set, c) / 2;

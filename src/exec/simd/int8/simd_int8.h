@@ -9,7 +9,7 @@
  * A value is scale * (code - zero). Activations lie channels-last with any pitch (elements from
  * pixel to pixel). Scales are finite and above zero, zero points lie in 0..255: the caller checks.
  *
- * Use: fill an oct_int8_conv with the geometry and an oct_int8_finish with what follows the sum,
+ * Use: fill an oct_int8_conv with the geometry and an oct_int8_epilogue with what follows the sum,
  * ask for the sizes, pack both into memory that lives as long as they do, then run.
  */
 #ifndef OCT_EXEC_SIMD_INT8_SIMD_INT8_H
@@ -39,7 +39,7 @@ typedef enum oct_int8_type {
  * Relu or Clip, it is saturate(rint(sum * (scale[c] / y.scale)) + y.zero) in exactly these
  * operations: ONNX Runtime's QLinearConv.
  */
-typedef struct oct_int8_finish_spec {
+typedef struct oct_int8_epilogue_spec {
     int64_t c;          /* channels */
     const float *scale; /* [c] */
     const float *bias;  /* [c] or NULL */
@@ -49,7 +49,7 @@ typedef struct oct_int8_finish_spec {
     float residual_scale;   /* of an F32 residual */
     oct_int8_type out;      /* U8, F32 or S32 */
     oct_int8_codes y;       /* of a U8 result */
-} oct_int8_finish_spec;
+} oct_int8_epilogue_spec;
 
 /* Short forms, alone and to U8: the scale is divided by the result's. */
 typedef enum oct_int8_way {
@@ -61,7 +61,7 @@ typedef enum oct_int8_way {
 } oct_int8_way;
 
 /* Packed; each list has oct_int8_padded(c) entries. */
-typedef struct oct_int8_finish {
+typedef struct oct_int8_epilogue {
     oct_int8_way way;
     oct_int8_type out, residual;
     oct_act act[2];
@@ -73,7 +73,7 @@ typedef struct oct_int8_finish {
     const float *inv;              /* 1 / y.scale; 1 / scale where Swish has a short form */
     const float *low, *high;       /* limits of the result above its zero point */
     const int32_t *zero;
-} oct_int8_finish;
+} oct_int8_epilogue;
 
 static inline int64_t oct_int8_padded(int64_t c)
 {
@@ -81,8 +81,8 @@ static inline int64_t oct_int8_padded(int64_t c)
 }
 
 /* Bytes of memory (64-byte aligned) that packing fills. */
-size_t oct_int8_finish_size(int64_t c);
-void oct_int8_finish_pack(const oct_int8_finish_spec *s, void *memory, oct_int8_finish *f);
+size_t oct_int8_epilogue_size(int64_t c);
+void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_int8_epilogue *f);
 
 /* --- convolution and matrix product --- */
 
@@ -156,7 +156,7 @@ typedef struct oct_int8_io {
 size_t oct_int8_conv_size(const oct_int8 *set, const oct_int8_conv *c);
 void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *memory,
                         oct_int8_conv *c);
-void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                        int n_threads);
 
 /* --- pooling --- */
@@ -217,10 +217,10 @@ size_t oct_int8_binary_size(int64_t c);
 void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_binary *b);
 
 /* Rows of a matrix; pitch 0: the same row again and again. */
-typedef struct oct_int8_rows {
+typedef struct oct_int8_strides {
     int64_t rows, n;
     int64_t a_pitch, b_pitch, y_pitch; /* elements */
-} oct_int8_rows;
+} oct_int8_strides;
 
 /* --- an instruction set --- */
 
@@ -231,25 +231,27 @@ struct oct_int8 {
     int max_vec;    /* vectors of the largest block */
 
     /* Output pixels [x0, x1) of row y, blocks [b0, b1); addresses are those of one picture. */
-    void (*dense)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+    void (*dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                   int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1);
-    void (*depthwise)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+    void (*depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                       int64_t y);
     /* Tiles [first, first + n) of one picture, blocks [b0, b1); NULL: there is no such loop. */
-    void (*winograd)(const oct_int8_conv *c, const oct_int8_finish *f, const oct_int8_io *io,
+    void (*winograd)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                      int64_t first, int64_t n, int32_t b0, int32_t b1);
 
     /* Finishes (and overwrites) rows x n sums of channels [first, first + n); sum_pitch is whole
        vectors; y and r are those of `first`. */
-    void (*finish)(const oct_int8_finish *f, int32_t *sum, int64_t sum_pitch, int64_t first,
+    void (*finish)(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
                    int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
                    int64_t y_pitch);
 
     /* y = saturate(rint(x / scale) + zero); y = scale * (x - zero); the two in one. */
-    void (*quantize)(const oct_int8_codes *q, const oct_int8_rows *r, const float *x, uint8_t *y);
-    void (*dequantize)(const oct_int8_codes *q, const oct_int8_rows *r, const uint8_t *x, float *y);
-    void (*requantize)(const oct_int8_codes *from, const oct_int8_codes *to, const oct_int8_rows *r,
-                       const uint8_t *x, uint8_t *y);
+    void (*quantize)(const oct_int8_codes *q, const oct_int8_strides *r, const float *x,
+                     uint8_t *y);
+    void (*dequantize)(const oct_int8_codes *q, const oct_int8_strides *r, const uint8_t *x,
+                       float *y);
+    void (*requantize)(const oct_int8_codes *from, const oct_int8_codes *to,
+                       const oct_int8_strides *r, const uint8_t *x, uint8_t *y);
 
     /* The same between planes of f32 (channel by channel, `plane` apart) and channels-last codes
        (pixels `pitch` apart): the borders of a network. */
@@ -263,7 +265,7 @@ struct oct_int8 {
     void (*lookup_f32)(const float table[256], const uint8_t *x, float *y, int64_t n);
 
     /* b_step 0: one element of b for the whole row. */
-    void (*binary)(const oct_int8_binary *s, const oct_int8_rows *r, const uint8_t *a,
+    void (*binary)(const oct_int8_binary *s, const oct_int8_strides *r, const uint8_t *a,
                    const uint8_t *b, int b_step, void *y);
 
     /* y[i] = max(y[i], x[i]); y[i] += x[i] (first: =) */

@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
-.PHONY: all test test-unit demo accuracy bench-peers check-peers format format-check coverage fuzz \
+.PHONY: all test test-unit demo accuracy agreement bench-peers check-peers format format-check coverage fuzz \
 	configure install uninstall dist deb check-deb clean help
 
 all: configure
@@ -69,6 +69,10 @@ accuracy: all $(PEERS)/ready
 		--json $(BUILD)/accuracy.json --figures docs/figures.tsv $(QUICK) $(ACCURACY)
 	@tools/figures --fill
 
+# OTHERS: builds of octet with another setting, as in OTHERS=build-other/octet. AGREEMENT: further options.
+agreement: all $(PEERS)/ready
+	@$(PEERS_PYTHON) tests/peers/agreement.py $(BUILD)/octet $(OTHERS) --threads $(THREADS) $(AGREEMENT)
+
 C_FILES = find examples include src tests tools -name '*.c' -o -name '*.h'
 
 format: packages-ci
@@ -111,6 +115,7 @@ help:
 	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'
 	@echo 'make accuracy     what INT8 costs each network on each target (needs ../shared)'
+	@echo 'make agreement    how well INT8 repeats float, for builds with other settings (OTHERS)'
 	@echo 'make coverage     line coverage of src/ by the tests'
 	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)), random networks'
 	@echo 'make format       clang-format on every C file'

@@ -27,7 +27,18 @@ static int32_t *no_index(oct_arena *a, int32_t n)
     return index;
 }
 
-oct_status oct_qmap_new(const oct_graph *g, const char *target, oct_qmap **out)
+/* Settings may have changed the caller's row, which need not live as long as the qmap. */
+static oct_status copy_target(oct_qmap *m, const oct_target *t)
+{
+    oct_target *row = oct_arena_array(m->arena, 1, sizeof(*row));
+
+    if (!row) return OCT_ERR_MEMORY;
+    if (t) *row = *t;
+    m->target = t ? row : NULL;
+    return OCT_OK;
+}
+
+oct_status oct_qmap_new(const oct_graph *g, const oct_target *t, oct_qmap **out)
 {
     const int32_t n_nodes = g->root->n_node_ids;
     oct_qmap *m = oct_calloc(g->ctx, 1, sizeof(*m));
@@ -36,14 +47,12 @@ oct_status oct_qmap_new(const oct_graph *g, const char *target, oct_qmap **out)
     m->ctx = g->ctx;
     m->g = g;
     m->arena = oct_arena_new(g->ctx);
-    if (!m->arena) goto fail;
-    m->target = oct_arena_strdup(m->arena, target);
+    if (!m->arena || copy_target(m, t)) goto fail;
     m->of_value = no_index(m->arena, g->root->n_value_ids);
     m->of_reader = no_index(m->arena, n_nodes);
     m->shift_index = no_index(m->arena, n_nodes);
     m->float_reason = oct_arena_array(m->arena, (size_t)n_nodes + 1, sizeof(*m->float_reason));
-    if (!m->target || !m->of_value || !m->of_reader || !m->shift_index || !m->float_reason)
-        goto fail;
+    if (!m->of_value || !m->of_reader || !m->shift_index || !m->float_reason) goto fail;
     *out = m;
     return OCT_OK;
 fail:

@@ -10,8 +10,7 @@
 #ifndef OCT_QUANT_QMAP_H
 #define OCT_QUANT_QMAP_H
 
-#include "graph/op.h"
-#include "quant/spec.h"
+#include "quant/target/target.h"
 
 typedef enum oct_qstate {
     OCT_QSTATE_ACTIVE,    /* has parameters of its own */
@@ -61,10 +60,10 @@ typedef struct oct_qshift {
 
 typedef struct oct_qmap {
     oct_ctx *ctx;
-    oct_arena *arena;   /* of all arrays and strings here */
-    const oct_graph *g; /* borrowed */
-    const char *target; /* name of the row in the table of targets */
-    oct_qpoint *points; /* oct_alloc'ed, grows */
+    oct_arena *arena;         /* of all arrays and strings here */
+    const oct_graph *g;       /* borrowed */
+    const oct_target *target; /* a copy of a row of the table, with what settings changed in it */
+    oct_qpoint *points;       /* oct_alloc'ed, grows */
     int32_t n_points;
     size_t cap_points;
     oct_qshift *shifts;
@@ -78,7 +77,8 @@ typedef struct oct_qmap {
     const char *tail_text;     /* where the tail starts and why, in one sentence; NULL: none */
 } oct_qmap;
 
-oct_status oct_qmap_new(const oct_graph *g, const char *target, oct_qmap **out);
+/* The target is copied. NULL: it is set later. */
+oct_status oct_qmap_new(const oct_graph *g, const oct_target *t, oct_qmap **out);
 void oct_qmap_free(oct_qmap *m);                              /* accepts NULL */
 oct_status oct_qmap_clone(const oct_qmap *m, oct_qmap **out); /* for the same graph */
 

@@ -76,7 +76,8 @@ static bool same_reasons(const oct_qmap *a, const oct_qmap *b, char *why, size_t
 
 static bool qmap_equal(const oct_qmap *a, const oct_qmap *b, char *why, size_t why_size)
 {
-    if (!same_text(a->target, b->target)) return differ(why, why_size, "target", a->target);
+    if (!same_text(a->target->name, b->target->name))
+        return differ(why, why_size, "target", a->target->name);
     if (!same_text(a->tail_text, b->tail_text)) return differ(why, why_size, "tail", a->tail_text);
     if (a->n_points != b->n_points) return differ(why, why_size, "number", "points");
     if (a->n_shifts != b->n_shifts) return differ(why, why_size, "number", "shifts");

@@ -182,7 +182,7 @@ static void parts_that_are_split_again_are_never_joined(void **state)
     assert_ok(p.f->ctx, oct_node_set_int(split, "axis", 1));
     assert_ok(p.f->ctx, oct_node_infer(split));
     output(&p, emit(p.f, &oct_op_sub, split->out[0], split->out[1]));
-    assert_ok(p.f->ctx, oct_qmap_new(p.f->g, "ort", &p.m));
+    assert_ok(p.f->ctx, oct_qmap_new(p.f->g, oct_target_named("ort"), &p.m));
     g = file_of(&p);
     assert_int_equal(count(g, &oct_op_split), 0);
     assert_int_equal(count(g, &oct_op_concat), 2);
@@ -217,7 +217,7 @@ static void bins_lie_side_by_side(void **state)
             quantize(&p);
             p.m->points[p.m->of_value[y->id]].state = OCT_QSTATE_OFF;
         } else {
-            assert_ok(p.f->ctx, oct_qmap_new(p.f->g, "ort", &p.m));
+            assert_ok(p.f->ctx, oct_qmap_new(p.f->g, oct_target_named("ort"), &p.m));
         }
         g = file_of(&p);
         assert_int_equal(count(g, &oct_op_softmax), has_levels ? 2 : 1);
@@ -261,7 +261,7 @@ static void what_only_looks_like_means_is_right_too(void **state)
             assert_int_equal(x->type.dim[2], 4);
         }
         output(&p, emit(p.f, &oct_op_exp, x, NULL));
-        assert_ok(p.f->ctx, oct_qmap_new(p.f->g, "ort", &p.m));
+        assert_ok(p.f->ctx, oct_qmap_new(p.f->g, oct_target_named("ort"), &p.m));
         g = file_of(&p);
         assert_int_equal(count(g, &oct_op_mat_mul), i == 1);
         oct_graph_free(g);

@@ -86,7 +86,7 @@ static oct_qmap *map_for(fixture *f, const char *target)
 {
     oct_qmap *m = NULL;
 
-    assert_ok(f->ctx, oct_qmap_new(f->g, target, &m));
+    assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named(target), &m));
     return m;
 }
 
@@ -706,7 +706,9 @@ static oct_status small_job(oct_ctx *ctx)
         p.spec.bits = 7;
         y = oct_emit(&b, &oct_op_relu, x, NULL, NULL);
         if ((st = b.status) || (st = oct_graph_add_output(f, y))) goto done;
-        if ((st = oct_qmap_new(f, "octet", &m)) || (st = oct_qmap_add(m, &p, &at))) goto done;
+        if ((st = oct_qmap_new(f, oct_target_named("octet"), &m)) ||
+            (st = oct_qmap_add(m, &p, &at)))
+            goto done;
         if ((st = oct_qpoint_set(m, at, scale, zero, 2))) goto done;
         st = oct_lower(m, NULL, &g);
     }

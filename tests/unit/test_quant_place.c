@@ -465,6 +465,7 @@ static void settings_are_checked(void **state)
     p.o.preset = "performance";
     place(&p);
     assert_true(p.m->points[0].spec.is_symmetric);
+    assert_true(p.m->target->act.is_symmetric); /* later stages see the same row */
     finish(&p);
     p.o.preset = "performanse";
     assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "'performance'");

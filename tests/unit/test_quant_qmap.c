@@ -90,7 +90,7 @@ static oct_status add_points(const net *n, oct_qmap *m)
 static oct_status make(oct_ctx *ctx, net *n, oct_qmap **m)
 {
     OCT_TRY(make_net(ctx, n));
-    OCT_TRY(oct_qmap_new(n->g, "octet", m));
+    OCT_TRY(oct_qmap_new(n->g, oct_target_named("octet"), m));
     return add_points(n, *m);
 }
 
@@ -258,6 +258,8 @@ static void broken_files_are_refused(void **state)
         {"\"octet_qmap\":1,", "", "no 'octet_qmap'"},
         {"\"points\":", "\"point\":", "unknown key 'point'"},
         {"\"target\":\"octet\"", "\"target\":[]", "'target' is not a string"},
+        {"\"target\":\"octet\"", "\"target\":\"octer\"", "did you mean 'octet'?"},
+        {"\"target\":\"octet\",", "", "not a qmap: no 'target'"},
         {"\"value\":\"b\",\"node\":\"/model.0/conv\",\"operand\":2",
          "\"value\":\"w\",\"node\":\"/model.0/conv\",\"operand\":1", "already"},
     };

@@ -64,7 +64,7 @@ static void operands_and_results_of_sums_and_products(void **state)
         a = graph_input(f, "a", OCT_DTYPE_F32, 4, dims);
         b = graph_input(f, "b", OCT_DTYPE_F32, 4, dims);
         y = emit(f, cases[c].op, a, b);
-        assert_ok(f->ctx, oct_qmap_new(f->g, "npu-pow2", &m));
+        assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named("npu-pow2"), &m));
         add(m, a, NULL, 0, OCT_QROLE_ACT, &cases[c].before[0], 1);
         add(m, b, NULL, 0, OCT_QROLE_ACT, &cases[c].before[1], 1);
         add(m, y, NULL, 0, OCT_QROLE_ACT, &cases[c].before[2], 1);
@@ -107,7 +107,7 @@ static void weights_and_biases_of_layers(void **state)
         y = conv(f, &rng, x, &k);
         relu = emit(f, &oct_op_relu, y, NULL); /* part of the layer: the point is behind it */
         conv_node = y->producer;
-        assert_ok(f->ctx, oct_qmap_new(f->g, "npu-pow2-pc", &m));
+        assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named("npu-pow2-pc"), &m));
         add(m, x, NULL, 0, OCT_QROLE_ACT, &e[0], 1);
         add(m, conv_node->in[1], conv_node, 1, OCT_QROLE_WEIGHT, &e[1], 2);
         add(m, conv_node->in[2], conv_node, 2, OCT_QROLE_BIAS, &e[3], 1);

@@ -13,7 +13,7 @@ static oct_node *lowered(placed *p, const char *target, int64_t axis, oct_graph 
     n = node(p->f, &oct_op_softmax, image(p, 3), NULL, NULL);
     assert_ok(p->f->ctx, oct_node_set_int(n, "axis", axis));
     output(p, emit(p->f, &oct_op_exp, infer(p->f, n), NULL));
-    assert_ok(p->f->ctx, oct_qmap_new(p->f->g, target, &p->m));
+    assert_ok(p->f->ctx, oct_qmap_new(p->f->g, oct_target_named(target), &p->m));
     assert_ok(p->f->ctx, oct_lower(p->m, &(oct_lower_options){0}, g));
     for (n = (*g)->first; n && !oct_node_is(n, &oct_op_softmax);)
         n = n->next;

@@ -18,7 +18,7 @@ static void build(fixture *f, net *n)
     n->a = emit(f, &oct_op_relu, graph_input(f, "x", OCT_DTYPE_F32, 4, dims), NULL);
     n->b = emit(f, &oct_op_relu, graph_input(f, "y", OCT_DTYPE_F32, 4, dims), NULL);
     n->sum = emit(f, &oct_op_add, n->a, n->b);
-    assert_ok(f->ctx, oct_qmap_new(f->g, "octet", &n->m));
+    assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named("octet"), &n->m));
 }
 
 static void add_point(net *n, const oct_value *v, bool per_channel, bool symmetric)
@@ -180,7 +180,7 @@ static void powers_of_two_keep_the_lobe_of_silu(void **state)
         build(f, &n);
         oct_qmap_free(n.m);
         y = emit(f, &oct_op_mul, n.sum, emit(f, &oct_op_sigmoid, n.sum, NULL));
-        assert_ok(f->ctx, oct_qmap_new(f->g, "npu-pow2", &n.m));
+        assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named("npu-pow2"), &n.m));
         assert_true(solve_pow2(&n, cases[i].is_silu ? y : n.sum, seen, false)->scale[0] ==
                     cases[i].want);
         oct_qmap_free(n.m);
@@ -221,7 +221,7 @@ static void grids_hold_the_lowest_value_of_silu(void **state)
         build(f, &n);
         oct_qmap_free(n.m);
         y = emit(f, &oct_op_mul, n.sum, emit(f, &oct_op_sigmoid, n.sum, NULL));
-        assert_ok(f->ctx, oct_qmap_new(f->g, "octet", &n.m));
+        assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named("octet"), &n.m));
         q = solve_as(&n, cases[i].is_silu ? y : n.sum, seen, &u8);
         if ((fabs(low + (double)q->scale[0] * q->zero[0]) < 2e-5) != cases[i].moves)
             fail_msg("case %d: code 0 is %.6f, the lowest value %.6f", (int)i,

@@ -132,7 +132,7 @@ static json_t *whole(const oct_qmap *m)
         bool is_integer;
         json_t *own = configs_of(m, n, &is_integer);
         const char *platform =
-            is_integer && !m->float_reason[n->id] ? platform_name(m->target) : "FP32";
+            is_integer && !m->float_reason[n->id] ? platform_name(m->target->name) : "FP32";
 
         if (!own || json_object_size(own) == 0) {
             json_decref(own);

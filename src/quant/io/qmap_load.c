@@ -266,6 +266,14 @@ static oct_status read_text(oct_qmap_in *q, oct_json_stream *s, const char *key,
     return st;
 }
 
+static oct_status read_target(oct_qmap_in *q, oct_json_stream *s)
+{
+    const char *name = NULL;
+
+    OCT_TRY(read_text(q, s, "target", &name));
+    return oct_target_find(q->ctx, name, &q->m->target) ? OCT_ERR_FORMAT : OCT_OK;
+}
+
 static oct_status read_version(oct_qmap_in *q, oct_json_stream *s)
 {
     json_t *v = NULL;
@@ -282,7 +290,7 @@ static oct_status read_version(oct_qmap_in *q, oct_json_stream *s)
 static oct_status read_entry(oct_qmap_in *q, oct_json_stream *s, const char *key)
 {
     if (!strcmp(key, "octet_qmap")) return read_version(q, s);
-    if (!strcmp(key, "target")) return read_text(q, s, key, &q->m->target);
+    if (!strcmp(key, "target")) return read_target(q, s);
     if (!strcmp(key, "tail")) return read_text(q, s, key, &q->m->tail_text);
     if (!strcmp(key, "shifts")) return read_list(q, s, "shifts", read_shift);
     if (!strcmp(key, "float")) return read_list(q, s, "float", read_reason);
@@ -307,9 +315,11 @@ static oct_status read_file(oct_qmap_in *q, oct_json_stream *s)
         OCT_TRY(read_entry(q, s, key));
     }
     OCT_TRY(oct_json_stream_finish(s));
-    if (!q->has_version || !q->has_points)
+    if (!q->has_version || !q->has_points || !q->m->target)
         return oct_fail(q->ctx, OCT_ERR_FORMAT, "not a qmap: no '%s'",
-                        q->has_version ? "points" : "octet_qmap");
+                        !q->has_version  ? "octet_qmap"
+                        : !q->has_points ? "points"
+                                         : "target");
     return OCT_OK;
 }
 
@@ -338,7 +348,7 @@ static oct_status load(oct_qmap_in *q, const oct_file *f)
     oct_json_stream s;
 
     OCT_TRY(index_names(q));
-    OCT_TRY(oct_qmap_new(q->g, "", &q->m));
+    OCT_TRY(oct_qmap_new(q->g, NULL, &q->m));
     oct_json_stream_init(&s, q->ctx, oct_file_data(f), oct_file_size(f));
     OCT_TRY(read_file(q, &s));
     oct_arena_reset(q->scratch);

@@ -151,7 +151,7 @@ static oct_status save_head(out *q, const oct_qmap *m)
 
     start(q);
     put(q, "octet_qmap", json_integer(OCT_QMAP_VERSION));
-    put_text(q, "target", m->target);
+    put_text(q, "target", m->target->name);
     put_text(q, "tail", m->tail_text);
     text = q->failed ? NULL : json_dumps(q->o, JSON_COMPACT);
     json_decref(q->o);

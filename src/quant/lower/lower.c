@@ -373,7 +373,7 @@ static oct_status lower(oct_lowering *l)
 
 oct_status oct_lower(const oct_qmap *m, const oct_lower_options *o, oct_graph **out)
 {
-    oct_lowering l = {.ctx = m->ctx, .m = m, .n_nodes = m->g->n_node_ids};
+    oct_lowering l = {.ctx = m->ctx, .m = m, .target = m->target, .n_nodes = m->g->n_node_ids};
     oct_status st;
 
     if (o) l.options = *o;
@@ -381,7 +381,6 @@ oct_status oct_lower(const oct_qmap *m, const oct_lower_options *o, oct_graph **
     oct_map_init(&l.names, m->ctx);
     oct_map_init(&l.common, m->ctx);
     oct_map_init(&l.originals, m->ctx);
-    if ((st = oct_target_find(m->ctx, m->target, &l.target))) goto done;
     if ((st = oct_graph_clone(m->g, &l.g))) goto done;
     if (!(l.arena = oct_arena_new(m->ctx))) {
         st = OCT_ERR_MEMORY;

@@ -6,7 +6,7 @@
 #ifndef OCT_QUANT_LOWER_LOWER_H
 #define OCT_QUANT_LOWER_LOWER_H
 
-#include "quant/target/target.h"
+#include "quant/qmap.h"
 
 typedef struct oct_lower_options {
     bool int8_io; /* inputs and outputs of the network are integers, without Q and DQ there */

@@ -113,7 +113,7 @@ static bool is_before_gate(const oct_value *v, const oct_node *gate)
     return b.gate && b.gate->producer == gate;
 }
 
-static bool is_read_as_integers(const oct_qmap *m, const oct_target *t, const oct_value *v)
+static bool is_read_as_integers(const oct_qmap *m, const oct_value *v)
 {
     for (int32_t i = 0; i < v->n_users; i++) {
         const oct_node *u = v->users[i];
@@ -121,7 +121,7 @@ static bool is_read_as_integers(const oct_qmap *m, const oct_target *t, const oc
         if (oct_node_moves_data(u)) {
             for (int32_t k = 0; k < u->n_out; k++)
                 if (u->out[k] && m->of_value[u->out[k]->id] >= 0) return true;
-        } else if (oct_target_computes(t, u->op) && !m->float_reason[u->id]) {
+        } else if (oct_target_computes(m->target, u->op) && !m->float_reason[u->id]) {
             return true;
         }
     }
@@ -132,15 +132,14 @@ const oct_node *oct_place_preact(const oct_qmap *m, int32_t point)
 {
     const oct_qpoint *p = &m->points[point];
     const oct_node *n = p->value->producer;
-    const oct_target *t;
 
     if (p->role != OCT_QROLE_ACT || p->node || !n) return NULL;
-    if (oct_target_find(m->ctx, m->target, &t) || !(t->flags & OCT_TARGET_MAY_PREACT)) return NULL;
+    if (!(m->target->flags & OCT_TARGET_MAY_PREACT)) return NULL;
     if (n->n_in > 0 && n->in[0] && is_before_gate(n->in[0], n) &&
         is_integer_conv(m, n->in[0]->producer))
         return n->in[0]->producer;
     if (is_integer_conv(m, n) && oct_activation_after(p->value).act.kind != OCT_ACT_NONE) return n;
-    if (is_read_as_integers(m, t, p->value)) return NULL;
+    if (is_read_as_integers(m, p->value)) return NULL;
     if (oct_node_is(n, &oct_op_relu) || oct_node_is(n, &oct_op_clip)) n = n->in[0]->producer;
     return n && is_integer_conv(m, n) ? n : NULL;
 }

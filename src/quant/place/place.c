@@ -305,12 +305,13 @@ oct_status oct_place(const oct_graph *g, const oct_target *t, const oct_quantize
                      oct_qmap **out)
 {
     oct_target row = *t;
-    oct_placer p = {.g = g, .t = &row};
+    oct_placer p = {.g = g};
     oct_status st;
 
     *out = NULL;
     OCT_TRY(read_settings(g->ctx, o, &row));
-    OCT_TRY(oct_qmap_new(g, t->name, &p.m));
+    OCT_TRY(oct_qmap_new(g, &row, &p.m));
+    p.t = p.m->target;
     p.a = oct_arena_new(g->ctx);
     st = p.a ? place(&p, o) : OCT_ERR_MEMORY;
     oct_arena_free(p.a);

@@ -242,13 +242,11 @@ static oct_status apply(oct_qmap *m, const oct_groups *groups, const oct_quant_o
 
 oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o)
 {
-    const oct_target *t;
     oct_groups groups;
     uint8_t *marks;
 
     if (!o->n_overrides) return OCT_OK;
-    OCT_TRY(oct_target_find(m->ctx, m->target, &t));
-    OCT_TRY(oct_groups_find(m->g, t, m->arena, &groups));
+    OCT_TRY(oct_groups_find(m->g, m->target, m->arena, &groups));
     if (!(marks = oct_arena_alloc(m->arena, (size_t)m->g->root->n_node_ids + 1)))
         return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < o->n_overrides; i++)

@@ -220,7 +220,7 @@ static oct_status make_map(oct_raising *r, oct_qmap **out)
     oct_qmap *m = NULL;
     oct_status st = OCT_OK;
 
-    OCT_TRY(oct_qmap_new(r->g, TARGET, &m));
+    OCT_TRY(oct_qmap_new(r->g, oct_target_named(TARGET), &m));
     for (int32_t i = 0; !st && i < r->n_points; i++) {
         const oct_raised_point *p = &r->points[i];
         const oct_qpoint q = {.value = p->value,

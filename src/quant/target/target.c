@@ -227,11 +227,18 @@ const char *oct_target_name(int32_t i)
     return t ? t->name : NULL;
 }
 
-const char *oct_target_help(const char *name)
+const oct_target *oct_target_named(const char *name)
 {
     for (size_t i = 0; name && i < OCT_COUNT(table); i++)
-        if (strcmp(name, table[i].name) == 0) return table[i].help;
+        if (strcmp(name, table[i].name) == 0) return &table[i];
     return NULL;
+}
+
+const char *oct_target_help(const char *name)
+{
+    const oct_target *t = oct_target_named(name);
+
+    return t ? t->help : NULL;
 }
 
 /* "octet, ort, ..." */
@@ -251,13 +258,10 @@ oct_status oct_target_find(oct_ctx *ctx, const char *name, const oct_target **ou
     int best = 4;
 
     if (!name) name = table[0].name;
+    if ((*out = oct_target_named(name))) return OCT_OK;
     for (size_t i = 0; i < OCT_COUNT(table); i++) {
         const int d = oct_edit_distance(name, table[i].name, best);
 
-        if (strcmp(name, table[i].name) == 0) {
-            *out = &table[i];
-            return OCT_OK;
-        }
         if (d >= best) continue;
         best = d;
         nearest = table[i].name;

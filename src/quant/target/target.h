@@ -3,7 +3,8 @@
 #ifndef OCT_QUANT_TARGET_TARGET_H
 #define OCT_QUANT_TARGET_TARGET_H
 
-#include "quant/qmap.h"
+#include "graph/op.h"
+#include "quant/spec.h"
 
 typedef enum oct_concat_rule {
     OCT_CONCAT_KEEP,       /* each segment keeps its own scale */
@@ -78,7 +79,8 @@ typedef struct oct_target {
     const oct_cost_row *costs; /* by kind; NULL: integers always pay */
 } oct_target;
 
-const oct_target *oct_target_at(int i); /* NULL beyond the end */
+const oct_target *oct_target_at(int i);               /* NULL beyond the end */
+const oct_target *oct_target_named(const char *name); /* NULL: there is none */
 oct_status oct_target_find(oct_ctx *ctx, const char *name,
                            const oct_target **out); /* else nearest */
 bool oct_target_computes(const oct_target *t, const oct_op *op);

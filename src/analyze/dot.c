@@ -59,8 +59,11 @@ static void put_short(oct_str *out, const char *name)
     put_text(out, from);
 }
 
-static void put_shape(oct_str *out, const oct_value *v)
+/* "float32 1x3x640x640" */
+static void put_type(oct_str *out, const oct_value *v)
 {
+    put_text(out, oct_dtype_name(v->type.dtype));
+    oct_str_puts(out, " ");
     if (v->type.rank < 0) {
         oct_str_puts(out, "?");
         return;
@@ -213,9 +216,7 @@ static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_va
                    kind, (int)i);
     put_text(out, v->name);
     oct_str_puts(out, "</B><BR/><FONT POINT-SIZE=\"9\">");
-    put_text(out, oct_dtype_name(v->type.dtype));
-    oct_str_puts(out, " ");
-    put_shape(out, v);
+    put_type(out, v);
     oct_str_puts(out, "</FONT>>];\n");
 }
 
@@ -248,7 +249,7 @@ static void put_edge(oct_str *out, const oct_graph *g, const oct_domain *parts, 
 {
     if (!put_source(out, g, parts, v)) return;
     oct_str_printf(out, " -> %s%d [weight=%d, label=\"  ", to.kind, (int)to.i, to.first ? 4 : 1);
-    put_shape(out, v);
+    put_type(out, v);
     oct_str_puts(out, "\", tooltip=\"");
     put_text(out, v->name);
     oct_str_puts(out, "\"];\n");
@@ -265,7 +266,7 @@ static void put_head(oct_str *out, const oct_graph *g)
                    "mclimit=%s, fontname=\"Helvetica\", bgcolor=\"white\"];\n",
                    g->n_nodes > 1500 ? "line" : "spline", large ? "1" : "4", large ? "0.3" : "1");
     oct_str_puts(out, "node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", "
-                      "fontsize=12, color=\"#707070\", margin=\"0.12,0.04\"];\n"
+                      "fontsize=12, color=\"#707070\", margin=\"0.12,0.07\"];\n"
                       "edge [fontname=\"Helvetica\", fontsize=9, color=\"#606060\", "
                       "fontcolor=\"#606060\", arrowsize=0.6];\n");
 }

@@ -35,7 +35,7 @@ static const cli_example examples[] = {
     {"inspect yolov8n.onnx --filter '^/model.22/cv2'",
      "What octet quantize --ignore-pattern '/model.22/cv2' keeps float"},
     {"inspect yolov8n.onnx --graph yolov8n.svg --quiet",
-     "Only the drawing, with shapes on the edges"},
+     "Only the drawing, with types and shapes on the edges"},
     {"inspect net.onnx --input-shape 1x3x416x416 --json",
      "A network with open dimensions, at one size, for other programs"},
     {0},

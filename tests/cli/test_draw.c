@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "analyze/dot.h"
+#include "base/file.h"
 #include "op/op.h"
 
 /* x -> Relu (with this name) -> y */
@@ -41,6 +42,31 @@ static void every_format_is_written(void **state)
         draw(*state, extensions[i], path);
 }
 
+/* Browsers have other fonts than Graphviz: only text that is anchored at its middle stays there. */
+static void svg_text_is_centred_on_its_node(void **state)
+{
+    fixture *f = *state;
+    char path[64], want[64], *svg, *at;
+    oct_file *file = NULL;
+    double cx;
+
+    make_chain(f, "plain");
+    snprintf(path, sizeof(path), "/tmp/octet-draw-%ld.svg", (long)getpid());
+    assert_ok(f->ctx, oct_graph_draw(f->g, path));
+    assert_ok(f->ctx, oct_file_map(f->ctx, path, &file));
+    svg = strndup((const char *)oct_file_data(file), oct_file_size(file));
+    oct_file_unref(file);
+    unlink(path);
+    assert_non_null(svg);
+    assert_null(strstr(svg, "text-anchor=\"start\""));
+    at = strstr(svg, "<ellipse"); /* the input */
+    assert_non_null(at);
+    assert_int_equal(sscanf(strstr(at, "cx="), "cx=\"%lf\"", &cx), 1);
+    snprintf(want, sizeof(want), "text-anchor=\"middle\" dy=\"1.5\" x=\"%.2f\"", cx);
+    assert_non_null(strstr(at, want));
+    free(svg);
+}
+
 static void hostile_names_are_drawn(void **state)
 {
     char path[64];
@@ -49,7 +75,7 @@ static void hostile_names_are_drawn(void **state)
     draw(*state, "svg", path);
 }
 
-static void weights_are_not_nodes_and_shapes_are_labels(void **state)
+static void weights_are_not_nodes_and_types_are_labels(void **state)
 {
     fixture *f = *state;
     oct_value *in[2] = {graph_input(f, "x", OCT_DTYPE_F32, 1, (int64_t[]){3}),
@@ -62,7 +88,7 @@ static void weights_are_not_nodes_and_shapes_are_labels(void **state)
     assert_ok(f->ctx, oct_graph_add_output(f->g, n->out[0]));
     oct_str_init(&text, f->ctx);
     assert_ok(f->ctx, oct_graph_dot(f->g, &text));
-    assert_non_null(strstr(text.s, "in0 -> n0 [weight=4, label=\"  3\""));
+    assert_non_null(strstr(text.s, "in0 -> n0 [weight=4, label=\"  float32 3\""));
     assert_non_null(strstr(text.s, "n0 -> out0"));
     assert_null(strstr(text.s, "n1"));
     oct_str_fini(&text);
@@ -82,8 +108,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_format_is_written, setup, teardown),
+        cmocka_unit_test_setup_teardown(svg_text_is_centred_on_its_node, setup, teardown),
         cmocka_unit_test_setup_teardown(hostile_names_are_drawn, setup, teardown),
-        cmocka_unit_test_setup_teardown(weights_are_not_nodes_and_shapes_are_labels, setup,
+        cmocka_unit_test_setup_teardown(weights_are_not_nodes_and_types_are_labels, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(unknown_formats_are_refused, setup, teardown),
     };

@@ -12,6 +12,7 @@ typedef struct cli_analyze_view {
     const char *model, *quantized; /* the files */
     const char *sort;
     int64_t top; /* rows of a table */
+    bool brief;  /* columns are not explained */
 } cli_analyze_view;
 
 /* A layer, and by what it is sorted. */

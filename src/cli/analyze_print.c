@@ -140,39 +140,63 @@ static void print_outputs(const cli_analyze_view *v)
     cli_table_free(t);
 }
 
+/* "W8A8": bits of weights and of activations that are read; without weights "A8". */
+static void bits_cell(cli_table *t, const oct_analyzed_layer *l)
+{
+    if (l->reason)
+        cli_table_cell(t, "float");
+    else if (l->weight_bits && l->input_bits)
+        cli_table_cell(t, "W%dA%d", (int)l->weight_bits, (int)l->input_bits);
+    else
+        cli_table_cell(t, "%c%d", l->weight_bits ? 'W' : 'A',
+                       (int)(l->weight_bits ? l->weight_bits : l->input_bits));
+}
+
+/* most: the largest error alone, which bars are drawn to; -1: not measured. */
 static void layer_cells(cli_table *t, const oct_analyzed_layer *l, double most)
 {
     char text[CLI_UNIT_SIZE];
 
     cli_table_cell(t, "%s", l->name);
     cli_table_cell(t, "%s", l->op);
-    if (l->reason)
-        cli_table_cell(t, "float");
-    else if (l->weight_bits && !l->input_bits) /* only its weights are integers */
-        cli_table_cell(t, "float x %d", (int)l->weight_bits);
-    else if (l->weight_bits)
-        cli_table_cell(t, "%d x %d", (int)l->input_bits, (int)l->weight_bits);
-    else
-        cli_table_cell(t, "%d", (int)l->input_bits);
-    cli_table_cell(t, "%s", share_text(l->reason ? -1 : l->alone.noise, text));
-    cli_table_cell(t, "%s", bar_text(l->alone.noise, most, text));
+    bits_cell(t, l);
+    if (most >= 0) {
+        cli_table_cell(t, "%s", share_text(l->reason ? -1 : l->alone.noise, text));
+        cli_table_cell(t, "%s", bar_text(l->alone.noise, most, text));
+    }
     cli_table_cell(t, "%s", share_text(l->all.noise, text));
     cli_table_cell(t, "%s", share_text(l->weight_noise, text));
+}
+
+/* What the columns are, for those who see them for the first time. */
+static void print_columns(bool has_alone)
+{
+    if (has_alone)
+        cli_say(stdout, "  alone: error at the network's outputs, only this layer quantized");
+    cli_say(stdout, "  all: error at the layer's own output, everything quantized");
+    cli_say(stdout, "  weights: error of its weights; errors are noise / signal, 1 %% is 20 dB");
 }
 
 static void print_layers(const cli_analyze_view *v)
 {
     static const cli_column columns[] = {{"layer", CLI_SHRINK, 0},   {"operator", CLI_LEFT, 3},
-                                         {"bits", CLI_RIGHT, 1},     {"alone", CLI_RIGHT, 0},
+                                         {"bits", CLI_LEFT, 1},      {"alone", CLI_RIGHT, 0},
                                          {"log scale", CLI_LEFT, 4}, {"all", CLI_RIGHT, 0},
                                          {"weights", CLI_RIGHT, 0}};
+    static const cli_column fewer[] = {{"layer", CLI_SHRINK, 0},
+                                       {"operator", CLI_LEFT, 3},
+                                       {"bits", CLI_LEFT, 1},
+                                       {"all", CLI_RIGHT, 0},
+                                       {"weights", CLI_RIGHT, 0}};
+    const bool has_alone = oct_analysis_layerwise_seconds(v->result) > 0;
     int32_t n, shown = 0, n_integer = 0;
     cli_analyze_row *rows = cli_analyze_sort(v, &n);
-    cli_table *t = cli_table_new(columns, (int)CLI_COUNT(columns));
-    double most = 0;
+    cli_table *t = has_alone ? cli_table_new(columns, (int)CLI_COUNT(columns))
+                             : cli_table_new(fewer, (int)CLI_COUNT(fewer));
+    double most = has_alone ? 0 : -1;
 
     for (int32_t i = 0; i < n; i++) {
-        most = fmax(most, rows[i].layer.alone.noise);
+        if (has_alone) most = fmax(most, rows[i].layer.alone.noise);
         n_integer += !rows[i].layer.reason;
     }
     for (int32_t i = 0; i < n && shown < v->top; i++) {
@@ -180,9 +204,10 @@ static void print_layers(const cli_analyze_view *v)
         layer_cells(t, &rows[i].layer, most);
         shown++;
     }
-    cli_say(stdout, "%d layers, %d with integers; %d shown, by %s", (int)n, (int)n_integer,
+    cli_say(stdout, "%d layers, %d with integers; %d shown, sorted by '%s'", (int)n, (int)n_integer,
             (int)shown, v->sort);
     if (shown) cli_table_print(t, stdout);
+    if (shown && !v->brief) print_columns(has_alone);
     (void)putchar('\n');
     cli_table_free(t);
     free(rows);
@@ -263,7 +288,7 @@ static void print_points(const cli_analyze_view *v)
 
 static void print_advice(const cli_analyze_view *v)
 {
-    enum { INDENT = 2 };
+    enum { INDENT = 2, HANGING = 5 };
     oct_advice a = {.struct_size = sizeof(a)};
     int n = 0;
 
@@ -273,7 +298,8 @@ static void print_advice(const cli_analyze_view *v)
         cli_text_clean(text);
         cli_text_clean(option);
         if (n == 0) (void)puts("What would help, best first:");
-        cli_wrap(stdout, text, INDENT, cli_text_columns(stdout));
+        (void)printf("%*s", INDENT, "");
+        cli_wrap_hanging(stdout, text, INDENT, HANGING, cli_text_columns(stdout));
         if (*option) cli_say(stdout, "     octet quantize .. %s", option);
         free(text);
         free(option);
@@ -288,7 +314,8 @@ void cli_analyze_print(const cli *c, const cli_analyze_view *v)
     print_points(v);
     print_advice(v);
     if (c->opt.quiet) return;
-    (void)printf("\n%lld pictures", (long long)oct_analysis_images(v->result));
+    (void)printf("\n%lld picture%s", (long long)oct_analysis_images(v->result),
+                 oct_analysis_images(v->result) == 1 ? "" : "s");
     if (oct_analysis_layerwise_seconds(v->result) > 0)
         (void)printf("; one layer at a time took %.1f s",
                      oct_analysis_layerwise_seconds(v->result));

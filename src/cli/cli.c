@@ -73,6 +73,7 @@ oct_status cli_missing(cli *c, const char *what)
 void cli_note(const cli *c, const char *fmt, ...)
 {
     char text[2048];
+    bool stands_out;
     va_list args;
 
     if (c->opt.quiet) return;
@@ -80,7 +81,8 @@ void cli_note(const cli *c, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    if (strncmp(text, "warning", 7) == 0) (void)fputs(cli_color(stderr, CLI_YELLOW), stderr);
+    stands_out = strncmp(text, "warning", 7) == 0 || strncmp(text, "note", 4) == 0;
+    if (stands_out) (void)fputs(cli_color(stderr, CLI_YELLOW), stderr);
     cli_say(stderr, "octet: %s", text);
-    if (strncmp(text, "warning", 7) == 0) (void)fputs(cli_color(stderr, CLI_PLAIN), stderr);
+    if (stands_out) (void)fputs(cli_color(stderr, CLI_PLAIN), stderr);
 }

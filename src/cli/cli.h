@@ -102,6 +102,8 @@ typedef struct cli {
     int64_t drawn_ns;  /* when it was last shown */
     int64_t bar_done, bar_total;
     bool has_bar; /* one is on the screen */
+    const char
+        *progress_of; /* which of several networks is at work, as "INT8"; NULL: the only one */
 } cli;
 
 struct cli_command {
@@ -175,12 +177,20 @@ const char *cli_color(FILE *f, cli_hue hue);
  */
 void cli_say(FILE *out, const char *fmt, ...) CLI_PRINTF(2, 3);
 
+/*
+ * "name      text": a fact, cleaned, with a newline; the text stands in column `column` and goes on
+ * there in a narrow terminal.
+ */
+void cli_fact(FILE *out, int column, const char *name, const char *fmt, ...) CLI_PRINTF(4, 5);
+
 /* Where paragraphs end: at the terminal's edge, but not too far; 80 if there is none. */
 int cli_text_columns(FILE *f);
 
 int64_t cli_time_ns(void); /* a steady clock */
 
 /* --- progress.c --- */
+
+#define CLI_PROGRESS_MS " (ms)" /* ends the name of work that is counted in milliseconds */
 
 /*
  * An oct_progress_fn for user = cli, on stderr: a bar on a terminal, else a line every few seconds.

@@ -20,7 +20,7 @@ static const cli_opt opts[] = {
     {CLI_LIST, "images", offsetof(args, images), "DIR|FILE",
      .help = "pictures: folders, files, videos, lists, patterns in quotes, or - for names on "
              "standard input; or tensors (.npy, .npz) for all inputs (required)"},
-    {CLI_INT, "every", offsetof(args, every), "N", .help = "of a video, every N-th picture",
+    {CLI_INT, "every", offsetof(args, every), "N", .help = "of a video, take every N-th frame",
      .def = "1", .min = 1},
     {CLI_STR, "qmap", offsetof(args, qmap), "FILE", .role = CLI_READS,
      .help = "instead of QUANTIZED: what octet quantize --save-qmap wrote for MODEL"},
@@ -178,6 +178,8 @@ static oct_status write_report(job *j, char **files)
 static oct_status run(cli *c, const void *argp, char **files)
 {
     job j = {.c = c, .a = argp};
+    /* What was not measured is no order. */
+    const char *sort = j.a->no_layerwise && strcmp(j.a->sort, "alone") == 0 ? "all" : j.a->sort;
     oct_status st = check(&j, files);
 
     if (!st) st = analyze(&j, files);
@@ -186,8 +188,9 @@ static oct_status run(cli *c, const void *argp, char **files)
         const cli_analyze_view view = {.result = j.result,
                                        .model = files[0],
                                        .quantized = j.a->qmap ? j.a->qmap : files[1],
-                                       .sort = j.a->sort,
-                                       .top = j.a->top};
+                                       .sort = sort,
+                                       .top = j.a->top,
+                                       .brief = c->opt.quiet};
 
         if (c->opt.json)
             st = cli_analyze_print_json(c, &view);

@@ -31,7 +31,8 @@ static const cli_opt opts[] = {
     {CLI_F64, "seconds", offsetof(args, seconds), "S", .help = "without --runs: measure this long",
      .def = "3"},
     {CLI_INT, "top", offsetof(args, top), "N",
-     .help = "of several models: list the N slowest layers; 0: all", .def = "30"},
+     .help = "of several models: list the N slowest layers, and N that did not gain; 0: all",
+     .def = "30"},
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
@@ -85,7 +86,7 @@ static void show_progress(const stream *t, int64_t now)
     if (a->runs)
         (void)cli_progress(t->s->c, "measuring", (int64_t)t->times.n, a->runs);
     else
-        (void)cli_progress(t->s->c, "measuring (ms)", (now - t->start_ns) / 1000000,
+        (void)cli_progress(t->s->c, "measuring" CLI_PROGRESS_MS, (now - t->start_ns) / 1000000,
                            (int64_t)(a->seconds * 1e3));
 }
 
@@ -234,6 +235,8 @@ static kernel_count *count_kernels(const oct_plan *p, int *n)
     return list;
 }
 
+enum { COLUMN = 12 }; /* where the text of a fact begins */
+
 static void print_kernels(const oct_plan *p)
 {
     enum { MAX_NAMED = 8 };
@@ -245,7 +248,7 @@ static void print_kernels(const oct_plan *p)
     for (int i = 0; i < n && i < MAX_NAMED && at < sizeof(text); i++)
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%lld %s", i ? ", " : "",
                                (long long)list[i].n, list[i].name);
-    cli_say(stdout, "kernels     %s%s", text, n > MAX_NAMED ? ", ..." : "");
+    cli_fact(stdout, COLUMN, "kernels", "%s%s", text, n > MAX_NAMED ? ", ..." : "");
     free(list);
 }
 
@@ -297,19 +300,19 @@ static void print_text(const args *a, const cli_session *s, const result *r)
 {
     const double busy = r->t.median_ms > 0 ? r->gmac / (r->t.median_ms * 1e-3) : 0;
 
-    cli_say(stdout, "latency     median %.3f ms   mean %.3f   min %.3f   p90 %.3f   p99 %.3f",
-            r->t.median_ms, r->t.mean_ms, r->t.min_ms, r->t.p90_ms, r->t.p99_ms);
-    cli_say(stdout,
-            "throughput  %.2f inferences/s   (%lld runs, batch %lld, %lld stream%s, %d thread%s "
-            "each)",
-            r->throughput, (long long)r->runs, (long long)r->batch, (long long)a->streams,
-            a->streams == 1 ? "" : "s", (int)s->n_threads, s->n_threads == 1 ? "" : "s");
-    cli_say(stdout, "work        %.3f GMAC a run   %.1f GMAC/s in each stream", r->gmac, busy);
-    cli_say(stdout,
-            "memory      %.1f MB peak resident   %.1f MB activations and %.1f MB inputs of each "
-            "stream",
-            cli_peak_rss_mb(), r->activation_mb, r->input_mb);
-    cli_say(stdout, "start       load %.1f ms   plan %.1f ms", s->load_ms, s->plan_ms);
+    cli_fact(stdout, COLUMN, "latency", "median %.3f ms, mean %.3f, min %.3f, p90 %.3f, p99 %.3f",
+             r->t.median_ms, r->t.mean_ms, r->t.min_ms, r->t.p90_ms, r->t.p99_ms);
+    cli_fact(stdout, COLUMN, "throughput",
+             "%.2f inferences/s (%lld runs, batch %lld, %lld stream%s, %d thread%s "
+             "each)",
+             r->throughput, (long long)r->runs, (long long)r->batch, (long long)a->streams,
+             a->streams == 1 ? "" : "s", (int)s->n_threads, s->n_threads == 1 ? "" : "s");
+    cli_fact(stdout, COLUMN, "work", "%.3f GMAC a run, %.1f GMAC/s in each stream", r->gmac, busy);
+    cli_fact(stdout, COLUMN, "memory",
+             "%.1f MB peak resident, %.1f MB activations and %.1f MB inputs of each "
+             "stream",
+             cli_peak_rss_mb(), r->activation_mb, r->input_mb);
+    cli_fact(stdout, COLUMN, "start", "load %.1f ms, plan %.1f ms", s->load_ms, s->plan_ms);
     print_kernels(s->plan);
 }
 

@@ -25,7 +25,7 @@ static const cli_opt opts[] = {
     {CLI_LIST, "images", offsetof(args, images), "DIR|FILE",
      .help = "pictures, as IMAGE; - is a list of names on standard input. May be given several "
              "times"},
-    {CLI_INT, "every", offsetof(args, every), "N", .help = "of a video, every N-th picture",
+    {CLI_INT, "every", offsetof(args, every), "N", .help = "of a video, take every N-th frame",
      .def = "1", .min = 1},
     {CLI_STR, "out", offsetof(args, out), "DIR",
      .help = "write the pictures with boxes into this folder; made if missing"},

@@ -193,9 +193,11 @@ static const check_fn checks[] = {check_build, check_float,  check_int8, check_u
 
 /* --- output --- */
 
+enum { FACT_COLUMN = 18 };
+
 static void print_fact(const char *name, const char *value)
 {
-    cli_say(stdout, "%-18s%s", name, value);
+    cli_fact(stdout, FACT_COLUMN, name, "%s", value);
 }
 
 static void print_libraries(void)
@@ -207,8 +209,7 @@ static void print_libraries(void)
     for (int i = 0; at < sizeof(text) && cli_library_at(i, &lib, version); i++)
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %s", i ? ", " : "", lib.name,
                                lib.version);
-    (void)fputs("libraries\n", stdout);
-    cli_wrap(stdout, text, 4, cli_text_columns(stdout));
+    print_fact("libraries", text);
 }
 
 static void print_text(const machine *m)

@@ -335,8 +335,10 @@ static oct_status evaluate(job *j, const oct_graph *g, const char *name, oct_eva
     o.loader_threads = oct_ctx_threads(j->c->ctx);
     result->struct_size = sizeof(*result);
     j->c->model = name;
+    j->c->progress_of = g == j->g ? "float" : "INT8";
     st = oct_eval_run(g, j->truth, &o, result, eval);
     cli_progress_end(j->c);
+    j->c->progress_of = NULL;
     j->report.is_classifier = *eval == NULL;
     return st;
 }
@@ -475,8 +477,8 @@ const cli_command cmd_quantize = {
         "With --json: layers_total, layers_quantized, macs_quantized_share, "
         "weights_quantized_share, float_layers (name, reason), tail, bytes_before, bytes_after, "
         "seconds, float_pass_seconds, peak_rss_mb, ap_before, ap_after (null: not measured), "
-        "ap_before_noise, ap_after_noise, ap_change_noise (+- on other pictures of the kind, 19 "
-        "times of 20), "
+        "ap_before_noise, ap_after_noise, ap_change_noise (half the 95 % interval, by "
+        "bootstrap over the pictures), "
         "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
         "top1_after, seed, report (null: none), family, preprocess (null: not known), left_out "
         "(pictures), equalized, smoothed, aligned (places that were "

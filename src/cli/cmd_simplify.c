@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet simplify: the same network with fewer nodes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,12 +116,20 @@ static void op_row(cli_table *t, const char *op, const cli_totals *before, const
     change_cell(t, b ? b->n : 0, a ? a->n : 0);
 }
 
-static void total_row(cli_table *t, const char *what, int64_t before, int64_t after)
+/* Millions are read with their units; --json has every digit. */
+static void total_row(cli_table *t, const char *what, int64_t before, int64_t after,
+                      const char *(*words)(double v, char text[CLI_UNIT_SIZE]))
 {
+    const int64_t change = after - before;
+    char text[CLI_UNIT_SIZE];
+
     cli_table_cell(t, "%s", what);
-    cli_table_cell(t, "%lld", (long long)before);
-    cli_table_cell(t, "%lld", (long long)after);
-    change_cell(t, before, after);
+    cli_table_cell(t, "%s", words((double)before, text));
+    cli_table_cell(t, "%s", words((double)after, text));
+    if (change)
+        cli_table_cell(t, "%c%s", change < 0 ? '-' : '+', words(fabs((double)change), text));
+    else
+        cli_table_cell(t, "%s", "");
 }
 
 static void print_text(const cli_totals *before, const cli_totals *after, char **files,
@@ -135,10 +144,13 @@ static void print_text(const cli_totals *before, const cli_totals *after, char *
     for (int i = 0; i < after->n_ops; i++)
         if (!cli_totals_find(before, after->ops[i].op)) op_row(t, after->ops[i].op, before, after);
     cli_table_rule(t);
-    total_row(t, "nodes", before->n_nodes, after->n_nodes);
-    total_row(t, "parameters", before->params, after->params);
-    total_row(t, "MACs", before->macs, after->macs);
-    total_row(t, "file bytes", bytes_before, cli_file_size(files[1]));
+    cli_table_cell(t, "nodes");
+    cli_table_cell(t, "%lld", (long long)before->n_nodes);
+    cli_table_cell(t, "%lld", (long long)after->n_nodes);
+    change_cell(t, before->n_nodes, after->n_nodes);
+    total_row(t, "parameters", before->params, after->params, cli_count);
+    total_row(t, "MACs", before->macs, after->macs, cli_count);
+    total_row(t, "file", bytes_before, cli_file_size(files[1]), cli_bytes);
     cli_table_print(t, stdout);
     cli_table_free(t);
     (void)printf("\n%s written\n", files[1]);

@@ -98,6 +98,10 @@ static oct_status measure(cli *c, cli_measured *models, int n, const cli_compare
         c->model = models[i].path;
         st = warm_up(c, &models[i], o->warmup);
     }
+    if (o->runs) /* the first turn may take a while */
+        (void)cli_progress(c, "measuring", 0, o->runs);
+    else
+        (void)cli_progress(c, "measuring" CLI_PROGRESS_MS, 0, total_ms);
     while (!st) {
         const int64_t left = o->runs ? o->runs - (int64_t)models[0].times.n : TURN_RUNS;
 
@@ -112,7 +116,7 @@ static oct_status measure(cli *c, cli_measured *models, int n, const cli_compare
         if (o->runs)
             (void)cli_progress(c, "measuring", (int64_t)models[0].times.n, o->runs);
         else
-            (void)cli_progress(c, "measuring (ms)", passed_ms, total_ms);
+            (void)cli_progress(c, "measuring" CLI_PROGRESS_MS, passed_ms, total_ms);
     }
     cli_progress_end(c);
     return st;

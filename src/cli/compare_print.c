@@ -98,9 +98,8 @@ static void print_layers(const cli_layers *l, int64_t top)
     cli_table_free(t);
 }
 
-static void print_no_gain(const cli_layers *l, double total_ms)
+static void print_no_gain(const cli_layers *l, double total_ms, int64_t top)
 {
-    enum { MAX_NAMED = 20 };
     int n = 0;
     double ms = 0, gone_ms = 0, new_ms = 0;
 
@@ -116,7 +115,7 @@ static void print_no_gain(const cli_layers *l, double total_ms)
     (void)putchar('\n');
     cli_say(stdout, "%d layer%s did not gain, %.3f ms of this model (%.1f%%)%s", n,
             n == 1 ? "" : "s", ms, ratio(ms, total_ms) * 100, n ? ":" : "");
-    for (int i = 0, named = 0; i < l->n && named < MAX_NAMED; i++) {
+    for (int i = 0, named = 0; i < l->n && (!top || named < top); i++) {
         const cli_layer *x = &l->list[i];
 
         if (!x->why) continue;
@@ -124,9 +123,10 @@ static void print_no_gain(const cli_layers *l, double total_ms)
                 x->other_ms, x->first_ms, x->why);
         named++;
     }
-    if (n > MAX_NAMED) cli_say(stdout, "  ... and %d more, all of them shorter", n - MAX_NAMED);
-    cli_say(stdout, "reorders and conversions: %.3f ms in %d steps, were %.3f ms in %d",
-            l->other_moves_ms, l->other_moves, l->first_moves_ms, l->first_moves);
+    if (top && n > top) cli_say(stdout, "  ... and %d more, all of them shorter", n - (int)top);
+    cli_say(stdout, "reorders and conversions: %.3f ms in %d step%s, were %.3f ms in %d",
+            l->other_moves_ms, l->other_moves, l->other_moves == 1 ? "" : "s", l->first_moves_ms,
+            l->first_moves);
     cli_say(stdout, "only in the first model: %.3f ms; only in this one: %.3f ms", gone_ms, new_ms);
 }
 
@@ -141,7 +141,7 @@ void cli_compare_text(const cli_measured *models, int n, int64_t top)
         cli_layers_init(&l, &models[0], &models[i]);
         (void)printf("\n%s against %s\n\n", short_name(models[i].path), short_name(models[0].path));
         print_layers(&l, top);
-        print_no_gain(&l, models[i].stats.median_ms);
+        print_no_gain(&l, models[i].stats.median_ms, top);
         cli_layers_fini(&l);
     }
 }

@@ -96,8 +96,8 @@ void cli_busy_text(double load, char *text, size_t size)
     oct_machine(&m);
     *text = '\0';
     if (load >= 0.5 * m.cores)
-        (void)snprintf(text, size, "Others keep this machine busy (load %.1f on %d core%s)", load,
-                       (int)m.cores, m.cores == 1 ? "" : "s");
+        (void)snprintf(text, size, "Other programs keep this machine busy (load %.1f on %d core%s)",
+                       load, (int)m.cores, m.cores == 1 ? "" : "s");
 }
 
 void cli_note_busy(const cli *c)
@@ -105,5 +105,6 @@ void cli_note_busy(const cli *c)
     char text[128];
 
     cli_busy_text(c->load, text, sizeof(text));
+    text[0] = (char)tolower((unsigned char)text[0]);
     if (*text) cli_note(c, "note: %s: times are longer than they need be", text);
 }

@@ -11,6 +11,7 @@ enum {
     OPT_COLUMN = 26, /* where the text of an option begins */
     NARROW = 72,     /* in a narrower terminal it stands under the option */
     NARROW_COLUMN = 8,
+    NAME_COLUMN = 16, /* of commands and files, whose names are short */
 };
 
 /* One line, broken at words if need be, going on two columns deeper. */
@@ -36,11 +37,11 @@ void cli_usage_line(const cli_command *cmd, char *text, size_t size)
     if (at < size) (void)snprintf(text + at, size - at, " [options]");
 }
 
-/* "  --name METAVAR     help", wrapped. */
-static void put_entry(FILE *out, const char *left, const char *help, const char *def)
+/* "  --name METAVAR     help", wrapped, with the help in this column. */
+static void put_entry_at(FILE *out, int column, const char *left, const char *help, const char *def)
 {
     char *text = def ? cli_format("%s [%s]", help, def) : cli_format("%s", help);
-    const int width = cli_text_columns(out), column = width < NARROW ? NARROW_COLUMN : OPT_COLUMN;
+    const int width = cli_text_columns(out);
     int col = fprintf(out, "  %s", left);
 
     if (col >= column) {
@@ -50,6 +51,13 @@ static void put_entry(FILE *out, const char *left, const char *help, const char 
     (void)fprintf(out, "%*s", column - col, "");
     cli_wrap_hanging(out, text, column, column, width);
     free(text);
+}
+
+static void put_entry(FILE *out, const char *left, const char *help, const char *def)
+{
+    const int column = cli_text_columns(out) < NARROW ? NARROW_COLUMN : OPT_COLUMN;
+
+    put_entry_at(out, column, left, help, def);
 }
 
 static void put_opts(FILE *out, const cli_opt *opts)
@@ -67,22 +75,40 @@ static void put_opts(FILE *out, const cli_opt *opts)
     }
 }
 
-/* An example as it is typed: a line that is too long goes on behind a backslash. */
+/* Bytes of the next word; what is quoted is one. */
+static size_t word_length(const char *line)
+{
+    size_t len = 0;
+    char quote = '\0';
+
+    for (; line[len] && (quote || line[len] != ' '); len++) {
+        if (quote)
+            quote = line[len] == quote ? '\0' : quote;
+        else if (line[len] == '\'')
+            quote = line[len];
+    }
+    return len;
+}
+
+/* Bytes up to where the line may be broken: an option stays with its value. */
+static size_t part_length(const char *line)
+{
+    const size_t len = word_length(line);
+    const char *next = line[len] ? line + len + 1 : "";
+
+    return *line == '-' && *next && *next != '-' && *next != '>' ? len + 1 + word_length(next)
+                                                                 : len;
+}
+
+/* An example as it is typed: a line that is too long ends with a backslash and goes on. */
 static void put_command(FILE *out, int indent, const char *line)
 {
     const int width = cli_text_columns(out);
     int col = fprintf(out, "%*soctet", indent, "");
 
     while (*line) {
-        size_t len = 0; /* of a word; what is quoted is one */
-        char quote = '\0';
+        const size_t len = part_length(line);
 
-        for (; line[len] && (quote || line[len] != ' '); len++) {
-            if (quote)
-                quote = line[len] == quote ? '\0' : quote;
-            else if (line[len] == '\'')
-                quote = line[len];
-        }
         if (col + 1 + (int)len > width - 2 && col > indent + 8)
             (void)fprintf(out, " \\\n%*s", indent + 4, ""), col = indent + 4;
         else
@@ -99,8 +125,9 @@ void cli_help(FILE *out)
     (void)fputs("\nusage: octet COMMAND FILE... [options]\n", out);
     put_title(out, "commands:");
     for (int i = 0; cli_command_at(i); i++)
-        put_entry(out, cli_command_at(i)->name, cli_command_at(i)->help, NULL);
-    put_entry(out, "help COMMAND", "show the options of a command, with examples", NULL);
+        put_entry_at(out, NAME_COLUMN, cli_command_at(i)->name, cli_command_at(i)->help, NULL);
+    put_entry_at(out, NAME_COLUMN, "help COMMAND", "show the options of a command, with examples",
+                 NULL);
     put_title(out, "options of every command:");
     put_opts(out, cli_common_opts());
     put_entry(out, "-V, --version", "show the version and what this machine has", NULL);
@@ -133,7 +160,7 @@ void cli_help_command(FILE *out, const cli_command *cmd)
     }
     if (cmd->files->name) put_title(out, "files:");
     for (const cli_file *f = cmd->files; f->name; f++)
-        put_entry(out, f->name, f->help, NULL);
+        put_entry_at(out, NAME_COLUMN, f->name, f->help, NULL);
     if (cmd->opts->kind) put_title(out, "options:");
     put_opts(out, cmd->opts);
     put_title(out, "options of every command:");

@@ -33,7 +33,10 @@ static int unknown_command(const char *word)
     cli_near_init(&near, word, false);
     for (int i = 0; cli_command_at(i); i++)
         cli_near_try(&near, cli_command_at(i)->name);
-    text = cli_format("no command '%s'%s", word, cli_near_text(&near));
+    cli_near_try(&near, "--help");
+    cli_near_try(&near, "--version");
+    text =
+        cli_format("no %s '%s'%s", *word == '-' ? "option" : "command", word, cli_near_text(&near));
     say_error(text);
     free(text);
     (void)fputs("Try 'octet --help'.\n", stderr);

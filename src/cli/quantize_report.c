@@ -9,7 +9,7 @@
 #include "cli/json.h"
 #include "cli/table.h"
 
-enum { N_WORST = 5, MAX_GROUPS = 6, N_NAMED = 2, NAME_WIDTH = 11 };
+enum { N_WORST = 5, MAX_GROUPS = 6, N_NAMED = 2, COLUMN = 11 };
 
 static oct_quantize_summary summary_of(const oct_quantized *q)
 {
@@ -81,20 +81,6 @@ static int find_groups(const oct_quantized *q, group groups[MAX_GROUPS])
 
 /* --- for people --- */
 
-/* "  what      text", made safe to print. */
-static void put_line(const char *what, char *text)
-{
-    const int width = cli_term_width(stdout);
-
-    cli_text_clean(text);
-    (void)printf("%-10s ", what);
-    if (width && NAME_WIDTH + cli_text_width(text) > width)
-        cli_wrap_hanging(stdout, text, NAME_WIDTH, NAME_WIDTH, width);
-    else
-        (void)puts(text);
-    free(text);
-}
-
 static void print_float(const cli_quantize_report *r, const oct_quantize_summary *s)
 {
     const char *what = "float";
@@ -102,26 +88,28 @@ static void print_float(const cli_quantize_report *r, const oct_quantize_summary
     const int n = find_groups(r->q, groups);
 
     if (s->tail) {
-        put_line(what, cli_format("%s", s->tail));
+        cli_fact(stdout, COLUMN, what, "%s", s->tail);
         what = "";
     }
     for (int i = 0; i < n; i++) {
         const group *g = &groups[i];
 
-        put_line(what, cli_format("%d layer%s %.*s: %s%s%s%s", g->n, g->n == 1 ? "" : "s",
-                                  (int)g->len, g->reason, g->name[0], g->n > 1 ? ", " : "",
-                                  g->n > 1 ? g->name[1] : "", g->n > N_NAMED ? ", .." : ""));
+        cli_fact(stdout, COLUMN, what, "%d layer%s %.*s: %s%s%s%s", g->n, g->n == 1 ? "" : "s",
+                 (int)g->len, g->reason, g->name[0], g->n > 1 ? ", " : "",
+                 g->n > 1 ? g->name[1] : "", g->n > N_NAMED ? ", .." : "");
         what = "";
     }
-    if (*what) put_line(what, cli_format("no layer"));
+    if (*what) cli_fact(stdout, COLUMN, what, "no layer");
 }
 
 /* What an option did, or that it found nothing to do. */
 static void print_correction(const char *name, const char *things, int n)
 {
     if (n < 0) return;
-    put_line("corrected", n ? cli_format("%s: %d %s", name, n, things)
-                            : cli_format("%s: 0 %s matched; nothing changed", name, things));
+    if (n)
+        cli_fact(stdout, COLUMN, "corrected", "%s: %d %s", name, n, things);
+    else
+        cli_fact(stdout, COLUMN, "corrected", "%s: 0 %s matched; nothing changed", name, things);
 }
 
 static void print_accuracy(const cli_quantize_report *r)
@@ -130,20 +118,19 @@ static void print_accuracy(const cli_quantize_report *r)
     const oct_box_noise *n = &r->noise;
 
     if (r->is_classifier)
-        put_line("accuracy",
-                 cli_format("top-1 %.4f -> %.4f (%+.4f), top-5 %.4f -> %.4f, %lld "
-                            "pictures",
-                            r->before.top1, r->after.top1, r->after.top1 - r->before.top1,
-                            r->before.top5, r->after.top5, (long long)r->after.images));
+        cli_fact(stdout, COLUMN, "accuracy",
+                 "top-1 %.4f -> %.4f (%+.4f), top-5 %.4f -> %.4f, %lld "
+                 "pictures",
+                 r->before.top1, r->after.top1, r->after.top1 - r->before.top1, r->before.top5,
+                 r->after.top5, (long long)r->after.images);
     else
-        put_line("accuracy",
-                 cli_format("AP %.4f -> %.4f (%+.4f), AP50 %.4f -> %.4f, %lld pictures", a->ap,
-                            b->ap, b->ap - a->ap, a->ap50, b->ap50, (long long)r->after.images));
+        cli_fact(stdout, COLUMN, "accuracy",
+                 "AP %.4f -> %.4f (%+.4f), AP50 %.4f -> %.4f, %lld pictures", a->ap, b->ap,
+                 b->ap - a->ap, a->ap50, b->ap50, (long long)r->after.images);
     if (!r->is_classifier && n->difference >= 0 && a->ap >= 0)
-        put_line("", cli_format("%s: the change is +- %.4f (95 %%), AP +- %.4f",
-                                fabs(b->ap - a->ap) <= n->difference ? "within the noise"
-                                                                     : "more than noise",
-                                n->difference, n->ap));
+        cli_fact(stdout, COLUMN, "", "%s: the change is +- %.4f (95 %%), AP +- %.4f",
+                 fabs(b->ap - a->ap) <= n->difference ? "within the noise" : "more than noise",
+                 n->difference, n->ap);
 }
 
 static void print_worst(const oct_quantize_layer *worst, int n)
@@ -168,21 +155,22 @@ static void print_worst(const oct_quantize_layer *worst, int n)
 }
 
 /* A command that is worth a try, given how it went. */
-static void print_next(const cli_quantize_report *r, const oct_quantize_layer *worst, int n)
+static void print_next(const cli_quantize_report *r)
 {
     const double drop =
         r->is_classifier ? r->before.top1 - r->after.top1 : r->before.box.ap - r->after.box.ap;
 
     (void)putchar('\n');
     if (!r->has_accuracy)
-        put_line("next", cli_format("measure it: octet eval %s --images DIR --annotations FILE",
-                                    r->output));
-    else if (drop > 0.005 && n > 0)
-        put_line("next",
-                 cli_format("keep the worst layer float: octet quantize %s ... --ignore-name '%s'",
-                            r->model, worst[0].name));
+        cli_fact(stdout, COLUMN, "next",
+                 "measure it: octet eval %s --images DIR --annotations FILE", r->output);
+    else if (drop > 0.005)
+        cli_fact(stdout, COLUMN, "next",
+                 "see which layers lose most: octet analyze %s %s --images DIR", r->model,
+                 r->output);
     else
-        put_line("next", cli_format("see how fast it is: octet bench %s", r->output));
+        cli_fact(stdout, COLUMN, "next", "see how fast it is: octet bench %s %s", r->model,
+                 r->output);
 }
 
 void cli_quantize_print(const cli_quantize_report *r)
@@ -196,28 +184,28 @@ void cli_quantize_print(const cli_quantize_report *r)
         if (r->has_accuracy) print_accuracy(r);
         return;
     }
-    put_line("written", cli_format("%s, for target %s; best for %s", r->output, r->target,
-                                   s.best_for ? s.best_for : "any runtime"));
-    put_line("integer", cli_format("%d of %d layers: %.1f%% of the MACs, %.1f%% of the weights",
-                                   (int)s.layers_quantized, (int)s.layers_total,
-                                   s.macs_quantized_share * 100, s.weights_quantized_share * 100));
+    cli_fact(stdout, COLUMN, "written", "%s, for target %s; best for %s", r->output, r->target,
+             s.best_for ? s.best_for : "any runtime");
+    cli_fact(stdout, COLUMN, "integer",
+             "%d of %d layers: %.1f%% of the MACs, %.1f%% of the weights", (int)s.layers_quantized,
+             (int)s.layers_total, s.macs_quantized_share * 100, s.weights_quantized_share * 100);
     print_float(r, &s);
     print_correction("equalization", "pairs of layers", s.equalized);
     print_correction("SmoothQuant", "products", s.smoothed);
     print_correction("channel alignment", "pairs of layers", s.aligned);
-    put_line("size",
-             cli_format("%s -> %s, %.2f times smaller", cli_bytes((double)r->bytes_before, before),
-                        cli_bytes((double)r->bytes_after, after),
-                        (double)r->bytes_before / (double)r->bytes_after));
-    put_line("time", cli_format("%.2f s, of which %.2f s to run the float network over %lld "
-                                "picture%s; %.0f MB peak resident",
-                                r->seconds, s.float_pass_seconds, (long long)s.images,
-                                s.images == 1 ? "" : "s", r->peak_rss_mb));
+    cli_fact(stdout, COLUMN, "size", "%s -> %s, %.2f times smaller",
+             cli_bytes((double)r->bytes_before, before), cli_bytes((double)r->bytes_after, after),
+             (double)r->bytes_before / (double)r->bytes_after);
+    cli_fact(stdout, COLUMN, "time",
+             "%.2f s, of which %.2f s to run the float network over %lld "
+             "picture%s; %.0f MB peak resident",
+             r->seconds, s.float_pass_seconds, (long long)s.images, s.images == 1 ? "" : "s",
+             r->peak_rss_mb);
     if (r->has_accuracy) print_accuracy(r);
-    put_line("seed", cli_format("%llu", (unsigned long long)r->seed));
-    if (r->report) put_line("report", cli_format("%s", r->report));
+    cli_fact(stdout, COLUMN, "seed", "%llu", (unsigned long long)r->seed);
+    if (r->report) cli_fact(stdout, COLUMN, "report", "%s", r->report);
     print_worst(worst, n_worst);
-    print_next(r, worst, n_worst);
+    print_next(r);
 }
 
 /* --- for machines --- */

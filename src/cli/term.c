@@ -65,6 +65,24 @@ int64_t cli_time_ns(void)
 
 /* --- sentences --- */
 
+void cli_fact(FILE *out, int column, const char *name, const char *fmt, ...)
+{
+    const int width = cli_term_width(out);
+    char *text = NULL;
+    va_list args;
+
+    va_start(args, fmt);
+    if (vasprintf(&text, fmt, args) < 0) text = cli_format("?");
+    va_end(args);
+    cli_text_clean(text);
+    (void)fprintf(out, "%-*s", column, name);
+    if (width && column + cli_text_width(text) > width)
+        cli_wrap_hanging(out, text, column, column, width);
+    else
+        (void)fprintf(out, "%s\n", text);
+    free(text);
+}
+
 void cli_say(FILE *out, const char *fmt, ...)
 {
     const int width = cli_term_width(out);

@@ -215,7 +215,7 @@ static oct_status draw_part(job *j)
     for (int64_t i = 0; i < n; i++)
         OCT_TRY(put_labels(j, j->first + i, &j->labels[i]));
     j->first += n;
-    return oct_progress(j->ctx, "pictures", j->first, j->o.count);
+    return oct_progress(j->ctx, "drawing", j->first, j->o.count);
 }
 
 static oct_status make_workers(job *j)
@@ -253,6 +253,7 @@ static oct_status write_all(job *j)
     OCT_TRY(make_folder(j->ctx, path));
     OCT_TRY(make_workers(j));
     OCT_TRY(open_json(j));
+    OCT_TRY(oct_progress(j->ctx, "drawing", 0, j->o.count));
     while (j->first < j->o.count)
         OCT_TRY(draw_part(j));
     OCT_TRY(write_names(j));

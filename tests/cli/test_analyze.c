@@ -156,7 +156,7 @@ static void takes_a_qmap(void **state)
                               "--sort depth --top 2"),
                      0);
     must_contain(p->last.out, "/a/Conv");
-    must_contain(p->last.out, "2 shown, by depth");
+    must_contain(p->last.out, "2 shown, sorted by 'depth'");
     assert_null(strstr(p->last.out, "one layer at a time"));
     assert_int_equal(octet(p, "analyze net.onnx good.onnx --images img --plain-loop --quiet"), 0);
     must_contain(p->last.out, "/a/Conv"); /* the tables are what was asked for */

@@ -384,7 +384,7 @@ static void progress_is_told_in_lines_elsewhere(void **state)
     make_net(p);
     assert_int_equal(setenv("OCTET_PROGRESS_SECONDS", "0", 1), 0);
     assert_int_equal(octet(p, "bench net.onnx --runs 3"), 0);
-    must_contain(p->last.err, "octet: measuring 33%  1/3");
+    must_contain(p->last.err, "octet: measuring: 33%, 1 of 3");
     assert_null(strchr(p->last.err, '\r'));
     assert_null(strchr(p->last.err, '\033'));
     assert_int_equal(octet(p, "bench net.onnx --runs 3 --quiet"), 0);
@@ -414,6 +414,31 @@ static void colours_and_escapes_are_for_terminals_that_want_them(void **state)
     count_escapes(p, "inspect net.onnx", false);
     count_escapes(p, "bench net.onnx --seconds 0.5", false);
     assert_int_equal(setenv("TERM", "xterm", 1), 0);
+}
+
+/* In a narrow terminal the text of a fact keeps its column. */
+static void facts_go_on_in_their_column(void **state)
+{
+    place *p = *state;
+
+    make_net(p);
+    assert_int_equal(octet_on_terminal(p, "bench net.onnx --runs 2 --quiet", 60), 0);
+    must_contain(p->last.out, "latency     median ");
+    must_contain(p->last.out, "\n            "); /* what did not fit */
+    must_contain(p->last.out, "memory      ");
+}
+
+/* A line of an example is not broken between an option and its value. */
+static void examples_keep_options_whole(void **state)
+{
+    place *p = *state;
+
+    for (int width = 50; width <= 100; width += 5) {
+        assert_int_equal(octet_on_terminal(p, "--help", width), 0);
+        assert_null(strstr(p->last.out, "--out \\"));
+        assert_null(strstr(p->last.out, "--images \\"));
+        assert_null(strstr(p->last.out, "--annotations \\"));
+    }
 }
 
 /* A11: nothing is broken by the terminal itself. */
@@ -559,6 +584,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(lines_fit_the_terminal, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(quiet_keeps_results_only, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(interrupt_is_told, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(facts_go_on_in_their_column, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(examples_keep_options_whole, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(progress_is_for_terminals, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(interrupt_ends_at_once, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(interrupt_leaves_nothing_half_written, place_setup,

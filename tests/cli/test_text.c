@@ -154,7 +154,45 @@ static void progress_fits_its_line(void **state)
             assert_non_null(strchr(text, '%'));
         }
     cli_progress_line(&states[0], text, sizeof(text));
-    assert_string_equal(text, "octet: calibrating 2%  7/300  1:23 left");
+    assert_string_equal(text, "octet: calibrating: 2%, 7 of 300, 1:24 left");
+}
+
+/* Neither more digits nor a vanishing time may move the bar's end. */
+static void a_bar_does_not_move(void **state)
+{
+    char text[256];
+
+    (void)state;
+    for (int width = 50; width <= 100; width += 10) {
+        ptrdiff_t end = 0;
+
+        for (int64_t done = 1; done <= 300; done++) {
+            const cli_progress_state p = {"calibrating", done, 300, 0.04 * (double)done};
+            const char *bracket;
+
+            cli_progress_bar(&p, width, text, sizeof(text));
+            bracket = strchr(text, ']');
+            assert_non_null(bracket);
+            if (done > 1) assert_int_equal(bracket - text, end);
+            end = bracket - text;
+        }
+    }
+}
+
+static void time_left_is_rounded_up(void **state)
+{
+    const cli_progress_state p = {"calibrating", 299, 300, 30};
+    const cli_progress_state ms = {"measuring" CLI_PROGRESS_MS, 1500, 3000, 1.5};
+    char text[256];
+
+    (void)state;
+    cli_progress_line(&p, text, sizeof(text));
+    assert_string_equal(text, "octet: calibrating: 99%, 299 of 300, 0:01 left");
+    cli_progress_line(&ms, text, sizeof(text));
+    assert_string_equal(text, "octet: measuring: 50%, 0:02 left");
+    cli_progress_bar(&ms, 60, text, sizeof(text));
+    assert_non_null(strstr(text, "measuring ["));
+    assert_null(strstr(text, "3000"));
 }
 
 static void units_keep_three_digits(void **state)
@@ -221,6 +259,8 @@ int main(void)
         cmocka_unit_test(shortened_text_has_exactly_the_width),
         cmocka_unit_test(names_stay_different_in_narrow_tables),
         cmocka_unit_test(progress_fits_its_line),
+        cmocka_unit_test(a_bar_does_not_move),
+        cmocka_unit_test(time_left_is_rounded_up),
         cmocka_unit_test(units_keep_three_digits),
         cmocka_unit_test(nearest_names_are_near),
         cmocka_unit_test(words_are_wrapped),

@@ -2,6 +2,8 @@
 /* The rows of an analysis: what is known of each layer without running it. */
 #include "analyze/analyze_parts.h"
 
+#include <string.h>
+
 #include "graph/op.h"
 #include "stat/distance.h"
 
@@ -72,6 +74,32 @@ static int32_t bits_of(const oct_value *v)
     return oct_dtype_get(v->type.dtype)->bits;
 }
 
+/* Does the operator only move numbers, so that what were codes before it are codes after it? */
+static bool moves_only(const oct_op *op)
+{
+    if (op->flags & OCT_OP_ELEMENTWISE) return false;
+    return (op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY | OCT_OP_PICKS)) ||
+           op->flow == OCT_FLOW_CONCAT || op->flow == OCT_FLOW_PASS || !strcmp(op->name, "Split");
+}
+
+/* Bits of the codes that v is made of, through operators that move numbers; 0: of floats. */
+static int32_t bits_read(const oct_value *v, int depth)
+{
+    const oct_node *n = v ? v->producer : NULL;
+    int32_t bits = 0;
+
+    if (!n || depth > 8) return 0;
+    if (oct_node_is_dequantize(n)) return n->in[0]->data ? 0 : bits_of(n->in[0]);
+    if (!moves_only(n->op)) return 0;
+    for (int32_t i = 0; i < (n->op->flow == OCT_FLOW_CONCAT ? n->n_in : 1); i++) {
+        const int32_t one = bits_read(n->in[i], depth + 1);
+
+        if (!one) return 0;
+        bits = OCT_MAX(bits, one);
+    }
+    return bits;
+}
+
 /* Integers that are constants are weights, unless they are the wide ones of a bias. */
 static void look_at_codes(const oct_pair_layer *u, oct_analyzed_layer *l)
 {
@@ -86,6 +114,7 @@ static void look_at_codes(const oct_pair_layer *u, oct_analyzed_layer *l)
         else
             l->input_bits = OCT_MAX(l->input_bits, bits_of(codes));
     }
+    if (!l->input_bits && anchor_in(u)) l->input_bits = bits_read(anchor_in(u)->in[0], 0);
 }
 
 static oct_status fill_row(const oct_pair *p, const oct_pair_layer *u, oct_analyzed_layer *l)

@@ -15,7 +15,7 @@ const columns = [
   { key: "index", label: "#", num: true, by: (l) => l.index, cell: (l) => String(l.index + 1), class: "index" },
   { key: "name", label: "Layer", by: (l) => l.name, class: "name", cell: nameCell },
   { key: "op", label: "Operator", by: (l) => l.op, cell: (l) => l.op },
-  { key: "bits", label: "Bits", title: "of weights / of what it reads", by: (l) => l.weightBits || l.inputBits, cell: bitsCell, class: "bits" },
+  { key: "bits", label: "Bits", title: "W: of the weights, A: of the activations it reads", by: (l) => l.weightBits || l.inputBits, cell: bitsCell, class: "bits" },
   { key: "range", label: "Range", num: true, by: (l) => (rangeOf(l) ? rangeOf(l)[2] - rangeOf(l)[1] : undefined), cell: rangeCell, class: "range" },
   { key: "alone", label: "Error alone, %", title: "only this layer quantized", num: true, by: (l) => errorOf(l.alone), cell: (l) => percent(errorOf(l.alone)), class: "err" },
   { key: "all", label: "Error all, %", title: "everything quantized", num: true, by: (l) => errorOf(l.all), cell: (l) => percent(errorOf(l.all)), class: "err" },
@@ -29,7 +29,7 @@ function nameCell(l) {
   return el("button", { type: "button", "aria-expanded": String(view.open.has(l.index)) }, l.name || "(no name)");
 }
 function bitsCell(l) {
-  return l.weightBits || l.inputBits ? (l.weightBits || "–") + " / " + (l.inputBits || "–") : "";
+  return (l.weightBits ? "W" + l.weightBits : "") + (l.inputBits ? "A" + l.inputBits : "");
 }
 function rangeCell(l) {
   const r = rangeOf(l);

@@ -269,6 +269,25 @@ static void what_stayed_float_has_no_error(void **state)
     oct_dataset_close(d);
 }
 
+/* Split and Concat move codes; the layer after them reads integers, not floats. */
+static void layers_after_split_and_concat_read_codes(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = make_data(t);
+    oct_quantized *q;
+    oct_analysis *a;
+
+    make_network(t->f);
+    q = quantized(t, d, "octet", NULL, NULL);
+    a = analyzed(t, oct_quantized_graph(q), d, false);
+    assert_int_equal(layer_named(a, "/a/Conv").input_bits, 8);
+    assert_int_equal(layer_named(a, "/b/Conv").input_bits, 8);
+    assert_int_equal(layer_named(a, "/c/Conv").input_bits, 8);
+    oct_analysis_free(a);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 /* --- statistics --- */
 
 /* x [1,4] -> Relu -> y, or with codes of 8 bits in front of it. */
@@ -470,6 +489,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(any_number_of_threads_gives_the_same, setup_files,
                                         teardown_files),
         cmocka_unit_test_setup_teardown(the_bad_layer_comes_first, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(layers_after_split_and_concat_read_codes, setup_files,
+                                        teardown_files),
         cmocka_unit_test_setup_teardown(what_stayed_float_has_no_error, setup_files,
                                         teardown_files),
         cmocka_unit_test_setup_teardown(numbers_at_a_point, setup_files, teardown_files),

@@ -137,7 +137,7 @@ static oct_status advise_tail(adviser *v)
     v->has_tail_advice = true;
     return add(v, NULL, share, "--tail auto",
                oct_arena_printf(v->a->arena,
-                                "%d layers behind the network's last convolutions are in integers "
+                                "%d layers after the network's last convolutions are in integers "
                                 "and make %.0f %% of the error at the outputs: leave the tail in "
                                 "float, which costs next to no time.",
                                 (int)v->n_tail, share * 100));

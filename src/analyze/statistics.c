@@ -142,7 +142,7 @@ static oct_status run_pass(survey *s, int32_t n_threads)
     const oct_graph *g = s->p->exact;
     uint8_t *wanted = oct_arena_alloc(s->arena, (size_t)g->n_value_ids + 1);
     job j = {.s = s};
-    const oct_feed_job work = {.what = "looking at numbers",
+    const oct_feed_job work = {.what = "measuring ranges",
                                .n_workers = s->n_workers,
                                .begin = begin,
                                .one = after,

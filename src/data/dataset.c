@@ -154,7 +154,7 @@ static oct_status cut_down(oct_dataset *d, const oct_dataset_options *o)
     return OCT_OK;
 }
 
-/* Labels name pictures that may not be there: better said before hours of work than behind them. */
+/* Labels name pictures that may not be there: better said before hours of work than after them. */
 static oct_status find_missing(oct_dataset *d)
 {
     const char *first = NULL;
@@ -172,6 +172,7 @@ static oct_status find_missing(oct_dataset *d)
         if (d->skip_bad) oct_notes_add(d->notes, OCT_NOTE_MISSING, item.path);
     }
     if (!n_missing) return OCT_OK;
+    if (d->n_items == 1) return oct_fail(d->ctx, OCT_ERR_IO, "%s: there is no such file", first);
     if (!d->skip_bad || !n)
         return oct_fail(d->ctx, OCT_ERR_IO,
                         "%s: there is no such file; of %zu pictures %zu %s missing", first,

@@ -26,7 +26,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     (void)snprintf(
         r->why, sizeof(r->why),
         "output [n, cells, 5 + classes]: %lld cells of strides %d to %d, %d classes, and "
-        "no box arithmetic behind the last convolutions",
+        "no box arithmetic after the last convolutions",
         (long long)t->dim[1], (int)r->levels.stride[0], (int)r->levels.stride[r->levels.n - 1],
         (int)r->n_classes);
     return OCT_OK;

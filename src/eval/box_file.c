@@ -196,7 +196,10 @@ static oct_status read_all(results *r)
     bool more = true;
 
     if (oct_json_stream_peek(&r->s) != '[')
-        return oct_fail(ctx, OCT_ERR_FORMAT, "not a list of results");
+        return oct_fail(ctx, OCT_ERR_FORMAT,
+                        "not a list of results; COCO's are [{\"image_id\": .., \"category_id\": "
+                        ".., \"bbox\": .., "
+                        "\"score\": ..}, ..], as octet eval --results writes them");
     OCT_TRY(oct_json_stream_enter(&r->s, '['));
     for (;;) {
         oct_box_found f = {0};

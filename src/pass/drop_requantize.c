@@ -23,7 +23,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_drop_requantize = {
     .name = "drop-requantize",
-    .help = "remove QuantizeLinear behind a DequantizeLinear with the same parameters",
+    .help = "remove QuantizeLinear after a DequantizeLinear with the same parameters",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
     .integers_only = true,

@@ -121,7 +121,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_fuse_focus = {
     .name = "fuse-focus",
-    .help = "join strided Slices, their Concat and the convolution behind them",
+    .help = "join strided Slices, their Concat and the convolution after them",
     .run = run,
     .promise = OCT_PASS_CLOSE,
     .plans_only = true, /* a file should keep the layers people know */

@@ -164,11 +164,12 @@ static oct_status list_layers(oct_quantized *q)
     q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
     q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
     if (q->summary.layers_quantized == 0)
-        return oct_fail(q->ctx, OCT_ERR_ARG,
-                        "no layer of this network can be quantized: %d layers have weights%s%s",
-                        (int)q->summary.layers_total,
-                        q->n_layers ? "; the first stays float: " : "",
-                        q->n_layers ? q->layers[0].reason : "");
+        return oct_fail(
+            q->ctx, OCT_ERR_ARG,
+            "no layer of this network can be quantized: %d layer%s with weights%s%s%s%s",
+            (int)q->summary.layers_total, q->summary.layers_total == 1 ? "" : "s",
+            q->n_layers ? "; '" : "", q->n_layers ? q->layers[0].name : "",
+            q->n_layers ? "' stays float: " : "", q->n_layers ? q->layers[0].reason : "");
     return OCT_OK;
 }
 

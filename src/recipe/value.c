@@ -68,11 +68,11 @@ static oct_status check_name(const reading *g, const oct_tree *t, const name_lis
     oct_str_puts(&all, list->first ? list->first : "");
     for (int32_t i = 0; (name = list->name(i)); i++) {
         oct_hint_try(&hint, name, strlen(name));
-        oct_str_printf(&all, "%s%s", all.len ? "|" : "", name);
+        oct_str_printf(&all, "%s%s", all.len ? ", " : "", name);
     }
     st = all.failed ? OCT_ERR_MEMORY
-                    : oct_recipe_fail(g->r, g->s, t, "'%s' is %s, not '%.80s'%s", g->f->path, all.s,
-                                      t->text, oct_hint_text(&hint));
+                    : oct_recipe_fail(g->r, g->s, t, "'%s' wants one of %s, not '%.80s'%s",
+                                      g->f->path, all.s, t->text, oct_hint_text(&hint));
     oct_str_fini(&all);
     return st;
 }

@@ -187,5 +187,5 @@ static oct_status solve(const oct_observer *o, const oct_qspec *spec, const oct_
 const oct_observer_row oct_observer_mse =
     OCT_HISTOGRAM_OBSERVER("mse", "the range with the least squared error", solve);
 const oct_observer_row oct_observer_mse_wide = OCT_HISTOGRAM_OBSERVER(
-    "mse_wide", "the same, with clipping counted several times: it adds up in the layers behind",
-    solve);
+    "mse_wide",
+    "the same, with clipping counted several times: it adds up in the layers that follow", solve);

@@ -130,7 +130,8 @@ static const oct_target table[] = {
     },
     {
         .name = "ort",
-        .help = "ONNX Runtime on CPUs: one scale for each activation, a pair behind each layer",
+        .help = "ONNX Runtime on CPUs: one scale for each activation, a QuantizeLinear and "
+                "DequantizeLinear pair after each layer",
         .best_for = "ONNX Runtime on CPUs",
         .act = U8_ASYMMETRIC,
         .weight = S8_CHANNELS,

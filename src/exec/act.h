@@ -20,7 +20,7 @@ typedef enum oct_act_kind {
     OCT_ACT_ELU,       /* a = alpha */
     OCT_ACT_MISH,
     OCT_ACT_RATIONAL_SIGMOID, /* a quotient of polynomials, as ONNX Runtime has it; */
-    OCT_ACT_RATIONAL_SWISH,   /* both behind dynamic quantization only (ADR 10) */
+    OCT_ACT_RATIONAL_SWISH,   /* both only after dynamic quantization (ADR 10) */
     OCT_ACT_COUNT
 } oct_act_kind;
 
@@ -48,7 +48,7 @@ bool oct_act_of(const oct_node *n, oct_act *act);
             1.70198817374094e-03f, 1.16817656904453e-01f, 9.93151921023180e-01f                    \
     }
 
-/* One value; the oracle of all vectorised forms. */
+/* One element; tests compare all vectorised forms with it. */
 float oct_act_apply(const oct_act *act, float x);
 
 const char *oct_act_name(oct_act_kind kind);

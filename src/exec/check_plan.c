@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plan before it runs: every step has a kernel, and whatever is read was written before. What
- * fails here is octet's fault, not the network's; it is told instead of running into memory that
- * nobody wrote.
+ * Checks a finished plan: every step has a kernel, and every slot is written before it is read. A
+ * failure here is a bug of octet, not of the network; it is reported instead of reading memory that
+ * no step has written.
  */
 #include "exec/kernel.h"
 
@@ -41,13 +41,13 @@ static oct_status check_step(checker *c, const oct_step *s)
     return OCT_OK;
 }
 
-/* A value that is read in its plain form when the steps are done. */
+/* A value that leaves the plan is read in NCHW after the last step. */
 static oct_status check_left(const checker *c, const oct_value *v)
 {
     const oct_plan *p = c->p;
     int32_t slot;
 
-    if (v->graph != p->g || v->data || p->frozen[v->id]) return OCT_OK;
+    if (v->graph != p->g || v->data || p->computed[v->id]) return OCT_OK;
     if (v->producer && p->is_dynamic[v->producer->id]) return OCT_OK;
     slot = p->slot_of[OCT_LAYOUT_PLAIN][v->id];
     if (slot >= 0 && is_there(c, slot)) return OCT_OK;

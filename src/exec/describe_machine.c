@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels find on this machine, for people who ask why something is slow. */
+/* The instruction sets that the kernels use on this machine, for users who ask why something is
+ * slow. */
 #include "base/machine.h"
 
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "exec/simd/int8/simd_int8.h"
 #include "exec/simd/simd.h"
 
-enum { QUAD_OF_BYTES = 4 }; /* bytes of four weights where bytes are multiplied as they are */
+enum { QUAD_OF_BYTES = 4 }; /* packed bytes of four weights where 8-bit products are used */
 
 void oct_machine(oct_machine_info *info)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel is. The table is tried in order; the plain kernel at its end takes everything. */
+/* What a kernel is. The table is tried in order; the reference kernel at its end accepts
+ * everything. */
 #ifndef OCT_EXEC_KERNEL_H
 #define OCT_EXEC_KERNEL_H
 
@@ -16,23 +17,24 @@ typedef struct oct_bound {
 } oct_bound;
 
 enum {
-    OCT_KERNEL_STRIDED_IN = 1u << 0,  /* reads channels-last views with any pitch */
+    OCT_KERNEL_STRIDED_IN = 1u << 0,  /* reads NHWC views with any pitch */
     OCT_KERNEL_STRIDED_OUT = 1u << 1, /* writes them */
     OCT_KERNEL_IN_PLACE = 1u << 2,    /* output may be the memory of input 0 */
     OCT_KERNEL_PLAIN = 1u << 3,       /* reported as slow */
     OCT_KERNEL_REORDER = 1u << 4,     /* only moves data */
     OCT_KERNEL_VIEW = 1u << 5,        /* the output may be a view of the input (alias.c) */
-    OCT_KERNEL_INTEGER = 1u << 6,     /* takes steps on codes, and only those */
-    OCT_KERNEL_NCHW_OUT = 1u << 7,    /* writes planes with any distance between them */
-    OCT_KERNEL_OPENMP = 1u << 8,      /* has threads of its own: not inside a team */
+    OCT_KERNEL_INTEGER = 1u << 6,     /* accepts integer steps, and only those */
+    OCT_KERNEL_NCHW_OUT = 1u << 7,    /* writes NCHW with any channel pitch */
+    OCT_KERNEL_OPENMP = 1u << 8,      /* starts threads of its own: not inside a team */
 };
 
 struct oct_kernel {
     const char *name;
     unsigned flags;
-    oct_layout out_layout; /* ANY: that of the step; else what the kernel always makes */
+    oct_layout out_layout; /* ANY: that of the step; else the layout the kernel always writes */
 
-    /* Can it do this step? *layout: what its channelled operands must have (default PLAIN). */
+    /* Does it support this step? *layout: what its operands with channels must have (default
+     * PLAIN). */
     bool (*accepts)(const oct_plan *p, const oct_step *s, oct_layout *layout);
 
     /* Prepares s->state, s->scratch_size, s->impl; slots are final. May be NULL. */
@@ -63,7 +65,7 @@ static inline const oct_slot *oct_step_out(const oct_plan *p, const oct_step *s,
     return i < s->n_out && s->out[i] >= 0 ? &p->slots[s->out[i]] : NULL;
 }
 
-/* The constant behind operand i, or NULL. */
+/* Operand i if it is a constant, or NULL. */
 static inline oct_tensor *oct_step_const(const oct_plan *p, const oct_step *s, int32_t i)
 {
     const oct_slot *slot = oct_step_in(p, s, i);
@@ -71,7 +73,7 @@ static inline oct_tensor *oct_step_const(const oct_plan *p, const oct_step *s, i
     return slot ? slot->data : NULL;
 }
 
-/* Nothing fused to it? */
+/* Is nothing fused to it? */
 static inline bool oct_step_is_bare(const oct_step *s)
 {
     return s->fuse.residual < 0 && !s->fuse.act[0].kind && !s->fuse.act[1].kind;

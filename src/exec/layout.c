@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slow, general way between layouts: hooks of the public API and rare element types use it. */
+/* Slow, general conversion between layouts: for hooks of the public API and rare element types. */
 #include "exec/layout.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving a tensor from one layout to another, element by element. */
+/* Converting a tensor from one layout to another, element by element. */
 #ifndef OCT_EXEC_LAYOUT_H
 #define OCT_EXEC_LAYOUT_H
 
@@ -7,7 +7,7 @@
 
 typedef struct oct_seen_layout {
     oct_layout layout;
-    int64_t pitch; /* channels-last: elements from pixel to pixel */
+    int64_t pitch; /* NHWC: elements from pixel to pixel */
 } oct_seen_layout;
 
 void oct_relayout(const oct_type *t, oct_seen_layout from, const void *src, oct_seen_layout to,

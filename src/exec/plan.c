@@ -16,7 +16,7 @@ void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size)
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
 
-/* What the caller knows of, the rest at its default. */
+/* The options that the caller's struct has, the rest at their defaults. */
 static void read_options(oct_plan_options *to, const oct_plan_options *from)
 {
     oct_plan_options_init_sized(to, sizeof(*to));
@@ -24,7 +24,7 @@ static void read_options(oct_plan_options *to, const oct_plan_options *from)
     to->struct_size = sizeof(*to);
 }
 
-/* --- the graph, made ready --- */
+/* --- preparing the graph --- */
 
 static oct_status bind_dims(oct_plan *p)
 {
@@ -67,7 +67,7 @@ static oct_status match_names(oct_plan *p, uint8_t *kept)
     return OCT_OK;
 }
 
-/* Values a hook wants become outputs of the copy, so that no pass removes or renames them. */
+/* Values for hooks become outputs of the copy, so that no pass removes or renames them. */
 static oct_status keep_values(oct_plan *p)
 {
     uint8_t *kept = oct_plan_alloc(p, (size_t)p->g->n_value_ids + 1, 1);
@@ -114,7 +114,7 @@ static oct_status check_codes(const oct_plan *p)
     return OCT_OK;
 }
 
-/* Shapes that depend on data, and all that follows from them. */
+/* Finds nodes whose shapes depend on data, and all nodes downstream. */
 static oct_status find_dynamic(oct_plan *p)
 {
     const unsigned at_run_time = OCT_OP_DATA_SHAPE | OCT_OP_HAS_BODY;
@@ -163,12 +163,13 @@ static oct_status make_kernels(oct_plan *p)
     return OCT_OK;
 }
 
-/* Runs make views of constants: none may be the first to mark one that others read as well. */
+/* Runs make views of constants; mark constants shared now, because runs on several threads could
+ * not do so safely. */
 static void mark_shared(oct_plan *p)
 {
     for (int32_t i = 0; i < p->n_ids; i++) {
         const oct_value *v = p->g->values[i];
-        oct_tensor *t = p->frozen[i] ? p->frozen[i] : v ? v->data : NULL;
+        oct_tensor *t = p->computed[i] ? p->computed[i] : v ? v->data : NULL;
 
         if (t && !t->read_only) t->read_only = true;
     }
@@ -210,7 +211,7 @@ static oct_status new_plan(const oct_graph *g, const oct_plan_options *options,
     p->is_apart = is_apart;
     read_options(&p->options, options);
     p->n_threads = p->options.n_threads > 0 ? p->options.n_threads : oct_ctx_threads(g->ctx);
-    oct_parallel_set_threads(p->n_threads); /* kernels are made for that many */
+    oct_parallel_set_threads(p->n_threads); /* kernels are prepared for that many */
     if (!(p->arena = oct_arena_new(g->ctx))) goto fail;
     if ((st = oct_dnnl_new(g->ctx, &p->dnnl))) goto fail;
     if ((st = oct_graph_clone(g, &p->g))) goto fail;
@@ -242,8 +243,8 @@ void oct_plan_free(oct_plan *p)
     for (int32_t i = 0; i < p->n_steps; i++)
         if (p->steps[i].kernel && p->steps[i].kernel->drop)
             p->steps[i].kernel->drop(p, &p->steps[i]);
-    for (int32_t i = 0; p->frozen && i < p->n_ids; i++)
-        oct_tensor_unref(p->frozen[i]);
+    for (int32_t i = 0; p->computed && i < p->n_ids; i++)
+        oct_tensor_unref(p->computed[i]);
     oct_free(p->ctx, p->steps);
     oct_free(p->ctx, p->slots);
     oct_dnnl_free(p->dnnl);
@@ -252,7 +253,7 @@ void oct_plan_free(oct_plan *p)
     oct_free(p->ctx, p);
 }
 
-/* --- looking at a plan --- */
+/* --- reading a plan --- */
 
 int32_t oct_plan_n_inputs(const oct_plan *p)
 {
@@ -311,7 +312,7 @@ static int64_t step_bytes(const oct_plan *p, const oct_step *s)
     return total;
 }
 
-/* Steps that move codes need not know of it. */
+/* Steps that only move codes need no integer kernel. */
 static bool is_on_codes(const oct_plan *p, const oct_step *s)
 {
     const oct_slot *out = oct_step_out(p, s, 0);

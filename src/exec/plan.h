@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inside of a plan.
- *
- *   graph ──fuse──▶ steps ──choose kernels, add reorders──▶ steps ──share memory──▶ block ──make──▶
+ *   graph ──fuse──▶ steps ──choose kernels, add reorders──▶ steps ──share memory──▶ block
+ * ──make──▶
  *
  * A slot is one tensor in one layout. Slots are views of other slots (Reshape, parts of a Concat)
- * or own a part of the activation block. A step reads and writes slots with one kernel.
+ * or own a range of the activation block. A step reads and writes slots with one kernel.
  */
 #ifndef OCT_EXEC_PLAN_H
 #define OCT_EXEC_PLAN_H
@@ -16,10 +16,10 @@
 #include "graph/op.h"
 #include "op/qparams.h"
 
-/* How a tensor lies in memory. Channels-last: [N, spatial.., C], for ranks 3 to 5. */
+/* Memory layout of a tensor. CLAST is NHWC, [N, spatial.., C], for ranks 3 to 5. */
 typedef enum oct_layout {
-    OCT_LAYOUT_ANY,   /* a kernel's wish: whatever its operands have */
-    OCT_LAYOUT_PLAIN, /* row-major, dense, as ONNX has it */
+    OCT_LAYOUT_ANY,   /* for kernels: whatever its operands have */
+    OCT_LAYOUT_PLAIN, /* NCHW: row-major, dense, as in ONNX */
     OCT_LAYOUT_CLAST,
     OCT_LAYOUT_COUNT
 } oct_layout;
@@ -31,12 +31,12 @@ typedef struct oct_slot {
     oct_tensor *data;    /* constant; owned by the graph */
     int32_t parent;      /* -1: owns memory; else a view into this slot */
     int64_t offset;      /* elements from the parent's start */
-    bool strided;        /* channels-last view on some of the parent's channels: has its pitch;
-                            plain: on some of its pixels, with the parent's planes */
-    int32_t first, last; /* steps that make it and read it last, views included */
+    bool strided;        /* NHWC: a view of some of the parent's channels, with its pitch; NCHW:
+                          * of some of its pixels, with its channel pitch */
+    int32_t first, last; /* steps that write it first and read it last, views included */
     size_t at;           /* bytes from the block's start, if it owns memory */
-    bool is_input;       /* lies beside the block: its content outlives a run */
-    bool pinned;         /* stays until the end: outputs, and what run-time shapes read */
+    bool is_input;       /* outside the block: its content outlives a run */
+    bool pinned;         /* alive until the end: outputs, and what run-time shapes read */
 } oct_slot;
 
 typedef struct oct_kernel oct_kernel;
@@ -47,21 +47,21 @@ typedef struct oct_fuse {
     int32_t residual; /* index into in[], or -1 */
     float residual_scale;
     int32_t shuffle; /* groups of a channel shuffle (Reshape, Transpose, Reshape); 0: none */
-    bool fake;       /* QuantizeLinear and DequantizeLinear as one, in f32 */
-    int32_t bins;    /* of a distribution whose mean is taken (f32_dfl.c); 0: none */
-    bool by_pixel;   /* the means of a pixel lie side by side */
-    bool planes;     /* a convolution makes planes; a Reshape of them may be the last node */
+    bool fake;       /* QuantizeLinear and DequantizeLinear as one fake quantizer in f32 */
+    int32_t bins;    /* bins of a DFL distribution (f32_dfl.c); 0: none */
+    bool by_pixel;   /* DFL: the result is [pixels, sides] */
+    bool nchw_out;   /* a convolution writes NCHW; the last node may be a Reshape of its result */
 } oct_fuse;
 
-/* A step on codes: how its operands and its result stand for numbers. */
+/* An integer step: the quantization parameters of its operands and its result. */
 typedef struct oct_integer {
-    oct_codes *in;            /* one for each operand of the step; dtype NONE: no codes */
-    oct_codes out;            /* dtype NONE: the result is no code */
-    const oct_tensor *factor; /* on the weights, [O or 1, C/group, 1..]; NULL: none */
-    const oct_node **chain;   /* a function of one operand: its nodes, first to last */
+    oct_codes *in;            /* one for each operand of the step; dtype NONE: not quantized */
+    oct_codes out;            /* dtype NONE: the result is not quantized */
+    const oct_tensor *factor; /* factor on the weights, [O or 1, C/group, 1..]; NULL: none */
+    const oct_node **chain;   /* an elementwise function of one operand: its nodes, first to last */
     int n_chain;
-    bool is_dynamic; /* scale and zero point of the operand are operands too (fuse_dynamic_quant.h)
-                      */
+    bool is_dynamic; /* scale and zero point of the operand are operands themselves
+                      * (fuse_dynamic_quant.h) */
 } oct_integer;
 
 typedef struct oct_step {
@@ -71,11 +71,11 @@ typedef struct oct_step {
     const oct_integer *integer; /* NULL: not on codes */
     int32_t *in, *out;          /* slots; -1: absent */
     int32_t n_in, n_out;
-    oct_layout layout; /* of its channelled operands, chosen with the kernel */
+    oct_layout layout; /* of its operands with channels, chosen with the kernel */
     const oct_kernel *kernel;
     void *state;         /* the kernel's, read-only while running */
-    size_t scratch_size; /* bytes a run gives it */
-    const char *impl;    /* what the kernel says it uses, for the profiler */
+    size_t scratch_size; /* scratch bytes that a run allocates for it */
+    const char *impl;    /* implementation, for the profiler */
     int64_t macs;
     const char *label; /* "Conv+Swish" */
 } oct_step;
@@ -97,21 +97,23 @@ struct oct_plan {
     const oct_node **dynamic; /* nodes whose shapes are known only at run time, in order */
     int32_t n_dynamic;
     uint8_t *is_dynamic;   /* by node id */
-    uint8_t *is_kept;      /* by value id: a hook wants to see it */
+    uint8_t *is_kept;      /* by value id: a hook is to see it */
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
-    bool is_apart;         /* no value's bytes are used again: see oct_plan_new_unshared() */
+    bool is_apart;         /* no two values share memory: see oct_plan_new_unshared() */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
-    oct_tensor **frozen;   /* by value id: constants computed for this plan; owned */
+    oct_tensor **computed; /* by value id: constants computed for this plan; owned */
     size_t block_size, input_size, scratch_size;
-    int64_t work; /* of planning, in visits of slots and steps: grows as they do, which tests see */
+    int64_t work; /* work of planning, in visits of slots and steps: linear in their number,
+                   * which tests check */
     struct oct_dnnl *dnnl;
 };
 
-/* oct_plan_new(), and the values marked in `wanted` (by id in g) are shown to hooks. */
+/* oct_plan_new(); hooks also see the values marked in `wanted` (by id in g). */
 oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out);
 
-/* The same, and all values are there after a run: parts of it can be run again (rerun.h). */
+/* The same, but values never share memory: all are there after a run, and parts of it can be run
+ * again (rerun.h). */
 oct_status oct_plan_new_unshared(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out);
 
@@ -122,9 +124,9 @@ oct_status oct_plan_add_slot(oct_plan *p, const oct_slot *s, int32_t *out);
 /* The slot that owns the memory; *offset: elements from its start. */
 int32_t oct_slot_root(const oct_plan *p, int32_t i, int64_t *offset);
 
-/* Channels-last: elements from one pixel to the next. */
+/* NHWC: elements from one pixel to the next. */
 int64_t oct_slot_pitch(const oct_plan *p, int32_t i);
-int64_t oct_slot_plane_pitch(const oct_plan *p, int32_t i); /* plain: from plane to plane */
+int64_t oct_slot_plane_pitch(const oct_plan *p, int32_t i); /* NCHW: from channel to channel */
 bool oct_slot_is_dense(const oct_plan *p, int32_t i);
 size_t oct_slot_offset_bytes(const oct_plan *p, int32_t i); /* in the block, or the inputs */
 bool oct_slot_in_input(const oct_plan *p, int32_t i);       /* an input, or a view of one */
@@ -140,7 +142,7 @@ static inline int64_t oct_type_pixels(const oct_type *t)
     return t->rank >= 2 ? oct_type_span(t, 2, t->rank) : 1;
 }
 
-/* Can this type have a channels-last form that differs from its plain form? */
+/* Can this type have an NHWC form that differs from its NCHW form? */
 bool oct_type_has_channels(const oct_type *t);
 
 /* --- stages, in order --- */
@@ -149,16 +151,17 @@ oct_status oct_plan_fuse(oct_plan *p);     /* fuse.c: nodes to steps and slots *
 oct_status oct_plan_choose(oct_plan *p);   /* choose.c: kernels, layouts, reorders */
 oct_status oct_plan_schedule(oct_plan *p); /* schedule.c: the order of steps */
 oct_status oct_plan_alias(oct_plan *p);    /* alias.c: views instead of copies */
-oct_status oct_plan_place(oct_plan *p);    /* place.c: lifetimes and offsets */
+oct_status oct_plan_place(oct_plan *p);    /* memory.c: lifetimes and offsets */
 
-/* check_plan.c: every step has a kernel, and what it reads is made before it. Before aliasing this
- * is said of every value, behind it of the memory that values share. */
+/* check_plan.c: every step has a kernel, and what it reads is written before. Called before
+ * aliasing it checks every value, called after it the memory that values share. */
 oct_status oct_plan_check(const oct_plan *p);
 
-/* Bytes of the block that are in use during a step: the most of these is what a block needs. */
+/* Bytes of the block that are in use during a step: the block is at least as large as the
+ * maximum. */
 size_t oct_plan_live_bytes(const oct_plan *p, int32_t step);
 
-/* The most of them, from lifetimes that are found anew. */
+/* That maximum, from newly computed lifetimes. */
 oct_status oct_plan_peak(oct_plan *p, size_t *out);
 
 oct_status oct_plan_add_step(oct_plan *p, const oct_step *s, int32_t *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running again what follows from a change. */
+/* Running only the steps downstream of a change. */
 #include "exec/rerun.h"
 
 #include <string.h>
@@ -28,11 +28,11 @@ int32_t oct_plan_output_slot(const oct_plan *p, int32_t i)
     return v && v->id < p->n_ids ? p->slot_of[OCT_LAYOUT_PLAIN][v->id] : -1;
 }
 
-/* Rows of `width` elements, `pitch` apart: how a slot lies in the memory of its root. */
+/* Rows of `width` elements, `pitch` apart: the extent of a slot in the memory of its root. */
 typedef struct extent {
     int32_t root;
     int64_t offset, rows, width, pitch;
-    bool is_partly_made; /* some of it lies there already, and is not written */
+    bool is_partly_made; /* part of it is there already, and is not written */
 } extent;
 
 static extent extent_of(const oct_plan *p, int32_t slot)
@@ -57,7 +57,7 @@ static extent extent_of(const oct_plan *p, int32_t slot)
     return e;
 }
 
-/* A wrong yes costs time only. */
+/* A false positive costs time only. */
 static bool overlap(const extent *a, const extent *b)
 {
     const int64_t end_a = a->offset + (a->rows - 1) * a->pitch + a->width;
@@ -69,12 +69,12 @@ static bool overlap(const extent *a, const extent *b)
     return a->offset < b->offset + b->width && b->offset < a->offset + a->width;
 }
 
-/* --- what follows --- */
+/* --- what depends on the change --- */
 
 typedef struct tracer {
     const oct_plan *p;
     const oct_aims *aims;
-    extent *dirty; /* what was written so far */
+    extent *dirty; /* what has been written so far */
     int32_t n_dirty;
     uint8_t *is_made, *is_needed; /* by slot that owns memory */
 } tracer;
@@ -104,7 +104,7 @@ static bool is_listed(const tracer *t, int32_t slot)
     return false;
 }
 
-/* Operands of a Concat may have been made where they belong: then it has nothing to do for them. */
+/* The producers of a Concat may have written into its result: then it copies nothing for them. */
 static bool has_part_in(const oct_plan *p, const oct_step *s, int32_t root)
 {
     for (int32_t i = 0; s && i < s->n_in; i++)
@@ -139,7 +139,7 @@ static void read_slots(tracer *t, const oct_step *s)
             t->is_needed[oct_slot_root(t->p, s->in[i], NULL)] = 1;
 }
 
-/* Is the memory of this slot made anew from end to end? */
+/* Is the memory of this slot fully rewritten? */
 static bool is_whole(const tracer *t, int32_t root)
 {
     const extent all = extent_of(t->p, root);
@@ -152,7 +152,7 @@ static bool is_whole(const tracer *t, int32_t root)
         if (e->root != root || e->is_partly_made) continue;
         if (e->rows == 1 && e->offset == 0 && e->width == all.width) return true;
         if (e->rows > 1 && e->pitch == channels && e->rows * e->pitch == all.width) sum += e->width;
-        for (int32_t k = 0; k < i; k++) /* the same part twice would count twice */
+        for (int32_t k = 0; k < i; k++) /* the same part twice would be counted twice */
             if (t->dirty[k].root == root && !t->dirty[k].is_partly_made && overlap(e, &t->dirty[k]))
                 return false;
     }
@@ -171,9 +171,9 @@ static oct_status list_slots(oct_arena *a, const uint8_t *mark, int32_t n_slots,
     return OCT_OK;
 }
 
-/* The first step behind those that make the values: parts of them may be read before, where they
- * lie in the memory of something larger. */
-static int32_t first_behind(const oct_plan *p, const oct_change *c)
+/* The first step after those that produce the values: parts of them may be read before, where
+ * they are views of something larger. */
+static int32_t first_after(const oct_plan *p, const oct_change *c)
 {
     for (int32_t i = p->n_steps - 1; i >= 0; i--)
         for (int32_t k = 0; k < p->steps[i].n_out; k++)
@@ -191,7 +191,7 @@ static oct_status trace(tracer *t, oct_arena *a, oct_change *c)
         return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < c->n; i++)
         write_slot(t, NULL, c->to[i]);
-    for (int32_t i = first_behind(p, c); i < p->n_steps; i++) {
+    for (int32_t i = first_after(p, c); i < p->n_steps; i++) {
         const oct_step *s = &p->steps[i];
 
         if (!t->aims->leads[i] || !follows(t, s)) continue;
@@ -311,7 +311,7 @@ static void copy(const oct_run *from, int32_t a, oct_run *to, int32_t b)
     const char *src = oct_run_address(from, a);
     char *dst = oct_run_address(to, b);
     const int64_t width = OCT_MIN(x.width, y.width), rows = OCT_MAX(x.rows, y.rows);
-    /* One of them may be dense, and is then one row of all. */
+    /* One of them may be dense: a single row. */
     const size_t step_x = (size_t)(x.rows > 1 ? x.pitch : width) * size;
     const size_t step_y = (size_t)(y.rows > 1 ? y.pitch : width) * size;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs: addresses fixed beforehand, then a loop over steps. */
+/* Runs: addresses are fixed beforehand, then a loop over steps. */
 #include "exec/run.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ static oct_status bind_steps(oct_run *r)
     return OCT_OK;
 }
 
-/* The plain slot of a value that leaves the plan, or -1. */
+/* The NCHW slot of a value that leaves the plan, or -1. */
 static int32_t plain_slot(const oct_plan *p, const oct_value *v)
 {
     return v->id < p->n_ids ? p->slot_of[OCT_LAYOUT_PLAIN][v->id] : -1;
@@ -59,8 +59,8 @@ static oct_status wrap_outputs(oct_run *r)
         const oct_value *v = p->g->outputs[i];
         const int32_t slot = plain_slot(p, v);
 
-        if (v->data || p->frozen[v->id])
-            r->outputs[i] = oct_tensor_ref(v->data ? v->data : p->frozen[v->id]);
+        if (v->data || p->computed[v->id])
+            r->outputs[i] = oct_tensor_ref(v->data ? v->data : p->computed[v->id]);
         else if (slot >= 0)
             OCT_TRY(oct_tensor_borrow(r->ctx, &p->slots[slot].type, oct_run_address(r, slot),
                                       &r->outputs[i]));
@@ -68,7 +68,7 @@ static oct_status wrap_outputs(oct_run *r)
     return OCT_OK;
 }
 
-/* Everything the part with run-time shapes may read, as tensors. */
+/* All values that the part with run-time shapes may read, as tensors. */
 static oct_status wrap_for_dynamic(oct_run *r)
 {
     const oct_plan *p = r->plan;
@@ -80,7 +80,7 @@ static oct_status wrap_for_dynamic(oct_run *r)
     for (int32_t i = 0; i < p->n_ids; i++) {
         const int32_t slot = p->slot_of[OCT_LAYOUT_PLAIN][i];
 
-        if (p->frozen[i]) r->env.by_id[i] = oct_tensor_ref(p->frozen[i]);
+        if (p->computed[i]) r->env.by_id[i] = oct_tensor_ref(p->computed[i]);
         if (slot < 0 || !p->slots[slot].pinned || p->slots[slot].data) continue;
         OCT_TRY(oct_tensor_borrow(r->ctx, &p->slots[slot].type, oct_run_address(r, slot),
                                   &r->env.by_id[i]));
@@ -99,7 +99,7 @@ oct_status oct_run_new(oct_ctx *ctx, const oct_plan *p, oct_run **out)
     oct_parallel_set_threads(p->n_threads);
     if (!(r->block = oct_alloc(ctx, OCT_MAX(p->block_size, 1)))) goto fail;
     if (!(r->scratch = oct_alloc(ctx, OCT_MAX(p->scratch_size, 1)))) goto fail;
-    /* An input nobody set reads as zeros. */
+    /* An input that was not set reads as zeros. */
     if (!(r->inputs = oct_calloc(ctx, OCT_MAX(p->input_size, 1), 1))) goto fail;
     if ((st = bind_steps(r))) goto fail;
     if ((st = wrap_outputs(r))) goto fail;
@@ -191,7 +191,7 @@ oct_status oct_run_show_inputs(const oct_run *r)
 
 /* --- running --- */
 
-/* The plain form of a value, for hooks of the public API. */
+/* The NCHW form of a value, for hooks of the public API. */
 static oct_status show_plain(oct_run *r, const oct_seen *seen)
 {
     oct_tensor *t = NULL;
@@ -272,7 +272,7 @@ static oct_status run_dynamic(oct_run *r)
     for (int32_t i = 0; i < p->n_outputs; i++) {
         const oct_value *v = p->g->outputs[i];
 
-        if (v->data || p->frozen[v->id] || plain_slot(p, v) >= 0) continue;
+        if (v->data || p->computed[v->id] || plain_slot(p, v) >= 0) continue;
         oct_tensor_unref(r->outputs[i]);
         r->outputs[i] = oct_tensor_ref(r->env.by_id[v->id]);
     }
@@ -299,7 +299,7 @@ static bool has_own_threads(const oct_run *r, int32_t i)
     return r->bound[i].step->kernel->flags & OCT_KERNEL_OPENMP;
 }
 
-/* Steps that one team runs. */
+/* Runs of steps that share one team of threads. */
 typedef struct stretch {
     oct_run *r;
     int32_t at;

@@ -5,12 +5,12 @@
 
 #include "exec/kernel.h"
 
-/* A value as a hook sees it: where it lies, without a copy. */
+/* A value as a hook sees it: its memory, without a copy. */
 typedef struct oct_seen {
     const oct_value *value;
     const oct_type *type;
     oct_layout layout;
-    int64_t pitch; /* channels-last: elements from pixel to pixel */
+    int64_t pitch; /* NHWC: elements from pixel to pixel */
     const void *data;
 } oct_seen;
 
@@ -33,13 +33,13 @@ struct oct_run {
     void *step_user;
 };
 
-/* Where a slot's numbers are; NULL for none (-1). */
+/* Address of a slot's elements; NULL for none (-1). */
 void *oct_run_address(const oct_run *r, int32_t slot);
 
-/* For calibration and analysis: every kept value, in place. */
+/* For calibration and analysis: called for every kept value, in place. */
 void oct_run_set_seen_hook(oct_run *r, oct_seen_hook hook, void *user);
 
-/* Shows it the inputs too: no step makes them. */
+/* Calls it for the inputs too: no step produces them. */
 oct_status oct_run_show_inputs(const oct_run *r);
 
 #endif

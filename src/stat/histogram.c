@@ -186,8 +186,8 @@ static void count_channels(oct_histogram *h, const oct_value_view *s, int64_t c,
         inv[j] = ldexpf(1.0f, -h[c + j].k);
         base[j] = (int32_t)(h[c + j].base - (h[c + j].count - counts));
     }
-    oct_simd_get()->look->count(counts, s->data + c, s->pixels, s->pitch, width, inv, base,
-                                (uint64_t)by);
+    oct_simd_get()->stats->count(counts, s->data + c, s->pixels, s->pitch, width, inv, base,
+                                 (uint64_t)by);
 }
 
 void oct_histograms_see(oct_histogram *h, const oct_value_view *s, const oct_scan *scan, int64_t by)

@@ -42,7 +42,7 @@ static void nothing(oct_scan *out)
 /* n numbers one behind the other, into *out. */
 static bool flat(const float *x, int64_t n, oct_scan *out)
 {
-    const oct_stats_simd *simd = oct_simd_get()->look;
+    const oct_stats_simd *simd = oct_simd_get()->stats;
     bool good = true;
 
     while (n > 0) {
@@ -65,7 +65,7 @@ static bool flat(const float *x, int64_t n, oct_scan *out)
 /* Channels [c, c + width) of rows; lanes are added to out[0], or out[j] if each is on its own. */
 static bool block(const oct_value_view *s, int64_t c, int width, oct_scan *out, bool each)
 {
-    const oct_stats_simd *simd = oct_simd_get()->look;
+    const oct_stats_simd *simd = oct_simd_get()->stats;
     bool good = true;
 
     for (int64_t i = 0, n; i < s->pixels; i += n) {

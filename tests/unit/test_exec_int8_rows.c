@@ -83,8 +83,8 @@ static void planes(void **state)
             for (int k = 0; k < 2; k++) {
                 y[k] = calloc(size, 1);
                 z[k] = calloc((size_t)(c * n), sizeof(float));
-                (k ? plain : set)->quantize_planes(&q, x, n, c, n, y[k], pitch);
-                (k ? plain : set)->dequantize_planes(&q, codes, pitch, c, n, z[k], n);
+                (k ? plain : set)->quantize_nchw(&q, x, n, c, n, y[k], pitch);
+                (k ? plain : set)->dequantize_nchw(&q, codes, pitch, c, n, z[k], n);
             }
             assert_memory_equal(y[0], y[1], size);
             assert_memory_equal(z[0], z[1], (size_t)(c * n) * sizeof(float));

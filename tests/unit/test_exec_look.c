@@ -56,7 +56,7 @@ static void columns_are_scanned(void **state)
             start(&got);
             start(&want);
             plain_scan(&want, x, widths[k]);
-            s->look->scan(&got, x, ROWS, PITCH, widths[k]);
+            s->stats->scan(&got, x, ROWS, PITCH, widths[k]);
             assert_memory_equal(&got, &want, sizeof(got));
         }
 }
@@ -75,7 +75,7 @@ static void bad_numbers_leave_a_mark(void **state)
             draw(x);
             start(&l);
             x[20 * PITCH + 18] = bad[k];
-            s->look->scan(&l, x, ROWS, PITCH, 33);
+            s->stats->scan(&l, x, ROWS, PITCH, 33);
             assert_true(isnan(l.bad[18]) && l.bad[17] == 0);
             assert_false(isnan(l.low[18]) || isnan(l.high[18]));
         }
@@ -93,7 +93,7 @@ static void columns_are_summed(void **state)
         for (int width = 1; width <= PITCH; width += 3) {
             double got[PITCH] = {0};
 
-            s->look->sum(got, x, ROWS, PITCH, width);
+            s->stats->sum(got, x, ROWS, PITCH, width);
             for (int j = 0; j < PITCH; j++) {
                 double want = 0;
 
@@ -127,7 +127,7 @@ static void numbers_are_counted(void **state)
 
             memset(got, 0, sizeof(got));
             memset(want, 0, sizeof(want));
-            s->look->count(got, x, ROWS, PITCH, widths[k], inv, base, 3);
+            s->stats->count(got, x, ROWS, PITCH, widths[k], inv, base, 3);
             for (int r = 0; r < ROWS; r++)
                 for (int j = 0; j < widths[k]; j++)
                     want[(int)floorf(x[r * PITCH + j] * inv[j]) - base[j]] += 3;

@@ -155,7 +155,7 @@ static void planes_are_written_where_they_belong(void **state)
             score[i] = qconv(f, x[i], &q[1]);
         }
         tail(f, box, score);
-        assert_int_equal(count_kernels(f, NULL, "int8 conv to planes"), 2);
+        assert_int_equal(count_kernels(f, NULL, "int8 conv to NCHW"), 2);
         assert_kernels_agree(f, "planes");
     }
 }

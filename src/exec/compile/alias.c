@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Views instead of copies: Reshape shares its operand's bytes, the operands of a Concat are
- * written straight into its result, the results of a Split are read where they are.
+ * Views instead of copies: Reshape shares its operand's memory, the producers of a Concat write
+ * straight into its result, the consumers of a Split read its operand.
  */
 #include <string.h>
 
@@ -11,13 +11,13 @@
 typedef struct aliaser {
     oct_plan *p;
     int32_t *maker;   /* by slot: the step that makes it, or -1 */
-    uint8_t *reads;   /* by slot: all readers take strided views */
-    int32_t *n_reads; /* by slot: how many operands read it */
-    int32_t *n_views; /* by slot: how many slots are views of it */
+    uint8_t *reads;   /* by slot: all consumers accept strided views */
+    int32_t *n_reads; /* by slot: number of operands that read it */
+    int32_t *n_views; /* by slot: number of slots that are views of it */
 } aliaser;
 
-/* A reader of the slot, or of what it is a view of, wants it dense. Each slot is told once, so all
- * calls together take no longer than there are slots. */
+/* Some consumer of the slot, or of its parent, needs it dense. Each slot is visited once, so all
+ * calls together are linear in the number of slots. */
 static void need_dense(aliaser *a, int32_t slot)
 {
     for (; slot >= 0 && a->reads[slot]; slot = a->p->slots[slot].parent) {
@@ -26,7 +26,7 @@ static void need_dense(aliaser *a, int32_t slot)
     }
 }
 
-/* What reads a view reads its parent; views that are not strided need a dense parent. */
+/* A consumer of a view reads its parent; views that are not strided need a dense parent. */
 static void spread(aliaser *a, int32_t slot)
 {
     const oct_slot *s = &a->p->slots[slot];
@@ -64,12 +64,12 @@ static void scan_step(aliaser *a, int32_t i)
         if (s->in[k] < 0) continue;
         a->n_reads[s->in[k]]++;
         if ((s->kernel->flags & OCT_KERNEL_VIEW) && p->slots[s->out[0]].parent == s->in[k])
-            continue; /* only a view: what reads that counts */
+            continue; /* only a view: its own consumers count */
         if (!(s->kernel->flags & OCT_KERNEL_STRIDED_IN) || cuts_pixels(s)) a->reads[s->in[k]] = 0;
     }
 }
 
-/* Who makes and reads what, once; views that are made later spread what they need themselves. */
+/* Finds producers and consumers of all slots once; views made later update what they need. */
 static void scan(aliaser *a)
 {
     const oct_plan *p = a->p;
@@ -98,8 +98,8 @@ static bool alias_view(aliaser *a, const oct_step *s)
     return true;
 }
 
-/* Planes that only a Concat of pixels reads are made where it wants them. */
-static bool planes_fit(const aliaser *a, const oct_axis_slices *parts, int32_t slot)
+/* An NCHW result that only a Concat along the pixels reads is written straight into the Concat. */
+static bool nchw_fits(const aliaser *a, const oct_axis_slices *parts, int32_t slot)
 {
     const oct_slot *s = &a->p->slots[slot];
 
@@ -107,7 +107,8 @@ static bool planes_fit(const aliaser *a, const oct_axis_slices *parts, int32_t s
            (a->p->steps[a->maker[slot]].kernel->flags & OCT_KERNEL_NCHW_OUT);
 }
 
-/* Is the part one block of the whole, or may everyone who touches it use a pitch? */
+/* Is the part one contiguous block of the whole, or do its producer and consumers accept a
+ * pitch? */
 static bool part_fits(const aliaser *a, const oct_axis_slices *parts, int32_t slot,
                       bool maker_strides)
 {
@@ -115,7 +116,7 @@ static bool part_fits(const aliaser *a, const oct_axis_slices *parts, int32_t sl
     return parts->is_channel && maker_strides && a->reads[slot] && !a->p->slots[slot].pinned;
 }
 
-/* Operands i.. of a Concat that are all the parts of one slot, in order (the results of a Split):
+/* Operands i.. of a Concat that are, in order, all parts of one slot (the results of a Split):
  * that slot and their number, else -1. */
 static int32_t whole_of(const oct_plan *p, const oct_step *s, int32_t i, int32_t *n)
 {
@@ -147,7 +148,7 @@ static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t o
     if (in->data || in->parent >= 0 || maker < 0 || in->pinned) return;
     by = &a->p->steps[maker];
     strides = (by->kernel->flags & OCT_KERNEL_STRIDED_OUT) && !cuts_pixels(by);
-    if (!part_fits(a, parts, slot, strides) && !planes_fit(a, parts, slot)) return;
+    if (!part_fits(a, parts, slot, strides) && !nchw_fits(a, parts, slot)) return;
     make_view(a, slot, s->out[0], offset,
               (parts->is_channel || parts->is_pixel) && !oct_axis_slices_are_blocks(parts));
     spread(a, slot);
@@ -182,7 +183,7 @@ static void alias_split(aliaser *a, const oct_step *s)
     }
 }
 
-/* Nothing left to do: every part already lies where it belongs. */
+/* No copy is left: every part is already in its place. */
 static bool is_done(const oct_plan *p, const oct_step *s)
 {
     const oct_axis_slices *parts = s->state;
@@ -202,7 +203,7 @@ static bool is_done(const oct_plan *p, const oct_step *s)
     return (s->kernel->flags & OCT_KERNEL_VIEW) && p->slots[s->out[0]].parent == s->in[0];
 }
 
-/* The memory must be the operand's alone: no view of another, no views of it. */
+/* The operand must own its memory: it is no view of another slot and no slot is a view of it. */
 static bool may_overwrite(const aliaser *a, int32_t k, const oct_slot *out)
 {
     const oct_plan *p = a->p;
@@ -213,7 +214,7 @@ static bool may_overwrite(const aliaser *a, int32_t k, const oct_slot *out)
            oct_type_equal(&in->type, &out->type) && in->layout == out->layout;
 }
 
-/* A pointwise kernel may overwrite an operand that nobody reads afterwards. */
+/* A pointwise kernel may overwrite an operand that no later step reads. */
 static void alias_in_place(aliaser *a, const oct_step *s)
 {
     oct_plan *p = a->p;
@@ -228,7 +229,7 @@ static void alias_in_place(aliaser *a, const oct_step *s)
             make_view(a, s->out[0], k, 0, false);
             return;
         }
-        /* The result is a part of a Concat: its operand may be made there as well. */
+        /* The result is a part of a Concat: its operand may be written there as well. */
         if (out->strided && (!(p->steps[a->maker[k]].kernel->flags & OCT_KERNEL_STRIDED_OUT) ||
                              cuts_pixels(&p->steps[a->maker[k]])))
             continue;
@@ -265,7 +266,7 @@ static void alias_steps(aliaser *a)
         if (p->steps[i].n_out == 1 && p->steps[i].out[0] >= 0) alias_in_place(a, &p->steps[i]);
 }
 
-/* A step that has nothing to do stays if a hook wants to see what it makes. */
+/* A step without work is kept if a hook is to see its result. */
 static bool is_watched(const oct_plan *p, const oct_step *s)
 {
     for (int32_t i = 0; i < s->n_out; i++)

@@ -79,7 +79,7 @@ static void choose_kernel(const oct_plan *p, oct_step *s)
     }
 }
 
-/* Kernels that change the layout on purpose say so by their own out layout. */
+/* Kernels that change the layout say so by their out_layout. */
 static void set_output_layouts(oct_plan *p, const oct_step *s)
 {
     for (int32_t i = 0; i < s->n_out; i++) {
@@ -94,7 +94,7 @@ static void set_output_layouts(oct_plan *p, const oct_step *s)
     }
 }
 
-/* The slot a value has by now, in whatever layout. */
+/* The slot that holds a value at this point, in any layout. */
 static int32_t current_slot(const oct_plan *p, int32_t id)
 {
     const int32_t plain = p->slot_of[OCT_LAYOUT_PLAIN][id];
@@ -113,7 +113,7 @@ static oct_status choose_step(oct_plan *p, oct_step s)
     for (int32_t i = 0; i < s.n_in; i++) {
         const oct_slot *in = s.in[i] >= 0 ? &p->slots[s.in[i]] : NULL;
 
-        if (!in || in->data) continue; /* kernels read constants as they are */
+        if (!in || in->data) continue; /* kernels read constants in the file's layout */
         if (s.layout == OCT_LAYOUT_CLAST && !oct_type_has_channels(&in->type)) continue;
         if (in->layout != s.layout) OCT_TRY(convert(p, s.in[i], s.layout, &s.in[i]));
     }
@@ -121,7 +121,7 @@ static oct_status choose_step(oct_plan *p, oct_step s)
     return oct_plan_add_step(p, &s, NULL);
 }
 
-/* Values that leave the plan must be plain, and stay. */
+/* Values that leave the plan must be NCHW, and are kept. */
 static oct_status pin_plain(oct_plan *p, const oct_value *v)
 {
     int32_t slot;
@@ -155,7 +155,7 @@ oct_status oct_plan_choose(oct_plan *p)
     const int32_t n = p->n_steps;
     oct_status st = OCT_OK;
 
-    p->steps = NULL; /* built anew, with the reorders */
+    p->steps = NULL; /* rebuilt, with the reorders */
     p->n_steps = 0;
     p->cap_steps = 0;
     for (int32_t i = 0; i < n && !st; i++)

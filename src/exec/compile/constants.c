@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quantized weights stay codes until it is known who reads them: what an integer kernel takes is
- * never computed in float, what a float kernel takes is computed once, here.
+ * Dequantized weights are computed late. What an integer kernel reads as codes is never converted
+ * to float; what a float kernel reads is dequantized once, here.
  */
 #include "exec/compile/fuse.h"
 #include "op/op.h"
@@ -26,8 +26,8 @@ bool oct_node_is_lazy(const oct_fuser *f, const oct_node *n)
     return known;
 }
 
-/* Operands come before their readers, so those that are needed exist. */
-static oct_status freeze(oct_fuser *f, const oct_node *n)
+/* Producers come before consumers, so the operands that are needed exist already. */
+static oct_status compute(oct_fuser *f, const oct_node *n)
 {
     oct_plan *p = f->p;
     oct_tensor **in = oct_calloc(p->ctx, (size_t)n->n_in + 1, sizeof(*in));
@@ -35,22 +35,23 @@ static oct_status freeze(oct_fuser *f, const oct_node *n)
 
     if (!in) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < n->n_in; i++)
-        if (n->in[i]) in[i] = n->in[i]->data ? n->in[i]->data : p->frozen[n->in[i]->id];
-    st = oct_node_eval(n, in, &p->frozen[n->out[0]->id], NULL);
+        if (n->in[i]) in[i] = n->in[i]->data ? n->in[i]->data : p->computed[n->in[i]->id];
+    st = oct_node_eval(n, in, &p->computed[n->out[0]->id], NULL);
     oct_free(p->ctx, in);
     return st;
 }
 
-oct_status oct_plan_freeze(oct_fuser *f)
+oct_status oct_plan_compute_constants(oct_fuser *f)
 {
     oct_plan *p = f->p;
 
-    for (const oct_node *n = p->g->last; n; n = n->prev) /* what a wanted one reads is wanted */
-        for (int32_t i = 0; f->lazy[n->id] && f->wanted[n->out[0]->id] && i < n->n_in; i++)
-            if (n->in[i]) f->wanted[n->in[i]->id] = 1;
+    for (const oct_node *n = p->g->last; n; n = n->prev) /* operands of a node that is read are
+                                                          * read */
+        for (int32_t i = 0; f->lazy[n->id] && f->is_read[n->out[0]->id] && i < n->n_in; i++)
+            if (n->in[i]) f->is_read[n->in[i]->id] = 1;
     for (const oct_node *n = p->g->first; n; n = n->next)
-        if (f->lazy[n->id] && f->wanted[n->out[0]->id]) OCT_TRY(freeze(f, n));
+        if (f->lazy[n->id] && f->is_read[n->out[0]->id]) OCT_TRY(compute(f, n));
     for (int32_t i = 0; i < p->n_slots; i++)
-        if (!p->slots[i].data) p->slots[i].data = p->frozen[p->slots[i].value->id];
+        if (!p->slots[i].data) p->slots[i].data = p->computed[p->slots[i].value->id];
     return OCT_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nodes to steps: an anchor (convolution, matrix product, sum) takes in the activation and the
- * residual sum behind it, so the values between are never stored.
+ * Nodes to steps: an anchor (convolution, matrix product, Add) is fused with the activation and the
+ * residual Add that consume it, so the values between them are never stored.
  */
 #include "exec/compile/fuse.h"
 #include "op/conv_geometry.h"
@@ -59,7 +59,7 @@ static bool take_act(oct_group *g, const oct_node *u, const oct_value *v)
     return oct_act_of(u, slot);
 }
 
-/* Mul(x, scalar) whose only reader is the sum: the residual's factor. */
+/* Mul(x, scalar) whose only consumer is the residual Add: the residual's factor. */
 static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *scale,
                                const oct_node **mul)
 {
@@ -68,7 +68,9 @@ static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *sc
 
     if (!n || n->op != &oct_op_mul || !oct_fuser_only_user(f, v) || f->p->is_dynamic[n->id])
         return v;
-    if (f->taken[n->id] || (own && own->anchor != n)) return v; /* its operand is stored nowhere */
+    if (f->taken[n->id] || (own && own->anchor != n))
+        return v; /* its operand is stored by no
+                   * step */
     for (int i = 0; i < 2; i++) {
         const oct_tensor *t = oct_node_const(n, i);
         const oct_value *x = n->in[1 - i];
@@ -84,8 +86,8 @@ static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *sc
 }
 
 /*
- * A convolution in groups that is not depthwise is oneDNN's. On CPUs without AVX-512 its 2.6
- * computes it as matrix products and adds a wrong residual to all groups but the first.
+ * oneDNN computes grouped convolutions that are not depthwise. On CPUs without AVX-512, oneDNN 2.6
+ * computes them as matrix products and adds a wrong residual to all groups but the first.
  */
 static bool is_grouped(const oct_node *conv)
 {
@@ -160,7 +162,7 @@ static bool find_shuffle_of(const oct_fuser *f, const oct_node *n, oct_group *g)
     return true;
 }
 
-/* Two halves put together only to be shuffled: their channels take turns. */
+/* Concat of two halves whose only consumer is a channel shuffle: their channels are interleaved. */
 static bool is_pair(const oct_fuser *f, const oct_node *n)
 {
     const oct_attr *axis = oct_node_attr(n, "axis");
@@ -182,12 +184,12 @@ static bool find_shuffle(const oct_fuser *f, const oct_node *n, oct_group *g)
     return true;
 }
 
-static bool find_means(const oct_fuser *f, const oct_node *n, oct_group *g)
+static bool find_dfl(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
     oct_dfl m;
 
     if (!oct_dfl_find(n, &m) || !oct_type_has_channels(&n->in[0]->type)) return false;
-    if (oct_fuser_is_constant(f, n->in[0])) return false; /* lies plain */
+    if (oct_fuser_is_constant(f, n->in[0])) return false; /* is in NCHW */
     if (!oct_fuser_only_user(f, n->out[0]) || !oct_fuser_only_user(f, m.turn->out[0]) ||
         !oct_fuser_only_user(f, m.softmax->out[0]))
         return false;
@@ -201,8 +203,9 @@ static bool find_means(const oct_fuser *f, const oct_node *n, oct_group *g)
 }
 
 /*
- * QuantizeLinear of floats whose codes only a DequantizeLinear with the same parameters reads. The
- * other way round, codes to floats and back, floats lie in the middle: those two stay two steps.
+ * QuantizeLinear of floats whose codes only a DequantizeLinear with the same parameters reads: a
+ * fake quantizer in float. DequantizeLinear followed by QuantizeLinear stays two steps, because the
+ * values between them are floats.
  */
 static bool find_fake(const oct_fuser *f, const oct_node *n, oct_group *g)
 {
@@ -227,13 +230,13 @@ static oct_status commit(oct_fuser *f, oct_group *g)
 {
     for (int i = 0; i < g->n_inner; i++) {
         f->taken[g->inner[i]->id] = 1;
-        f->group_of[g->inner[i]->id] = NULL; /* a factor that came first had a step of its own */
+        f->group_of[g->inner[i]->id] = NULL; /* a factor that came first has a step of its own */
     }
     f->group_of[g->last->id] = g;
     return OCT_OK;
 }
 
-/* A node whose results have no names has nothing to make. */
+/* A node without named outputs needs no step. */
 static bool makes_something(const oct_node *n)
 {
     for (int32_t i = 0; i < n->n_out; i++)
@@ -245,7 +248,8 @@ static oct_status find_groups(oct_fuser *f)
 {
     oct_plan *p = f->p;
 
-    for (const oct_node *n = p->g->first; n; n = n->next) /* all: a group may read a later one */
+    for (const oct_node *n = p->g->first; n; n = n->next) /* all of them first: a group may read
+                                                           * the result of a later one */
         f->lazy[n->id] = !p->is_dynamic[n->id] && oct_node_is_lazy(f, n);
     for (const oct_node *n = p->g->first; n; n = n->next) {
         oct_group *g = NULL;
@@ -258,7 +262,7 @@ static oct_status find_groups(oct_fuser *f)
         if (!g) {
             if (!(g = oct_plan_alloc(p, 1, sizeof(*g)))) return OCT_ERR_MEMORY;
             *g = (oct_group){.anchor = n, .last = n, .fuse = {.residual = -1}};
-            if (!find_shuffle(f, n, g) && !find_means(f, n, g) && !find_fake(f, n, g))
+            if (!find_shuffle(f, n, g) && !find_dfl(f, n, g) && !find_fake(f, n, g))
                 oct_group_grow(f, g);
         }
         OCT_TRY(commit(f, g));
@@ -274,7 +278,7 @@ oct_status oct_fuser_slot(oct_plan *p, const oct_value *v, int32_t *out)
         const oct_slot s = {.value = v,
                             .type = v->type,
                             .layout = OCT_LAYOUT_PLAIN,
-                            .data = v->data ? v->data : p->frozen[v->id],
+                            .data = v->data ? v->data : p->computed[v->id],
                             .parent = -1,
                             .pinned = v->is_input,
                             .is_input = v->is_input};
@@ -331,19 +335,19 @@ static oct_status add_step(oct_plan *p, const oct_group *g)
 
 /* --- which values are read in float --- */
 
-static void want_operands(oct_fuser *f, const oct_group *g)
+static void mark_operands(oct_fuser *f, const oct_group *g)
 {
     const oct_plan *p = f->p;
 
     for (int32_t i = 0; g->step && i < g->step->n_in; i++)
-        if (g->step->in[i] >= 0) f->wanted[p->slots[g->step->in[i]].value->id] = 1;
+        if (g->step->in[i] >= 0) f->is_read[p->slots[g->step->in[i]].value->id] = 1;
     if (g->step) return;
     for (int32_t i = 0; i < g->anchor->n_in; i++)
-        if (g->anchor->in[i]) f->wanted[g->anchor->in[i]->id] = 1;
-    if (g->residual) f->wanted[g->residual->id] = 1;
+        if (g->anchor->in[i]) f->is_read[g->anchor->in[i]->id] = 1;
+    if (g->residual) f->is_read[g->residual->id] = 1;
 }
 
-/* Does anything outside the steps read it? */
+/* Is the value read outside the steps? */
 static bool is_read_at_run_time(const oct_plan *p, const oct_value *v)
 {
     if (v->is_output || p->is_kept[v->id]) return true;
@@ -352,27 +356,27 @@ static bool is_read_at_run_time(const oct_plan *p, const oct_value *v)
     return false;
 }
 
-/* Groups from the last to the first: one whose result nobody reads wants nothing. */
+/* Groups from last to first: a group whose result has no consumer marks none of its operands. */
 static oct_status find_wanted(oct_fuser *f)
 {
     oct_plan *p = f->p;
 
     for (const oct_node *n = p->g->last; n; n = n->prev) {
-        bool wanted = false;
+        bool is_read = false;
 
-        for (int32_t i = 0; i < n->n_out && !wanted; i++)
-            wanted = n->out[i] && (f->wanted[n->out[i]->id] || is_read_at_run_time(p, n->out[i]));
+        for (int32_t i = 0; i < n->n_out && !is_read; i++)
+            is_read = n->out[i] && (f->is_read[n->out[i]->id] || is_read_at_run_time(p, n->out[i]));
         if (f->lazy[n->id]) {
-            if (n->out[0] && wanted) f->wanted[n->out[0]->id] = 1;
+            if (n->out[0] && is_read) f->is_read[n->out[0]->id] = 1;
             continue;
         }
         if (!f->group_of[n->id]) continue;
-        if (!wanted && oct_node_is_dequantize(n))
+        if (!is_read && oct_node_is_dequantize(n))
             f->group_of[n->id] = NULL;
         else
-            want_operands(f, f->group_of[n->id]);
+            mark_operands(f, f->group_of[n->id]);
     }
-    return oct_plan_freeze(f);
+    return oct_plan_compute_constants(f);
 }
 
 static oct_status fuser_init(oct_fuser *f, oct_plan *p)
@@ -383,9 +387,10 @@ static oct_status fuser_init(oct_fuser *f, oct_plan *p)
     f->taken = oct_plan_alloc(p, n_nodes, 1);
     f->lazy = oct_plan_alloc(p, n_nodes, 1);
     f->group_of = oct_plan_alloc(p, n_nodes, sizeof(*f->group_of));
-    f->wanted = oct_plan_alloc(p, (size_t)p->n_ids + 1, 1);
-    p->frozen = oct_plan_alloc(p, (size_t)p->n_ids + 1, sizeof(*p->frozen));
-    return f->taken && f->lazy && f->group_of && f->wanted && p->frozen ? OCT_OK : OCT_ERR_MEMORY;
+    f->is_read = oct_plan_alloc(p, (size_t)p->n_ids + 1, 1);
+    p->computed = oct_plan_alloc(p, (size_t)p->n_ids + 1, sizeof(*p->computed));
+    return f->taken && f->lazy && f->group_of && f->is_read && p->computed ? OCT_OK
+                                                                           : OCT_ERR_MEMORY;
 }
 
 oct_status oct_plan_fuse(oct_plan *p)

@@ -20,34 +20,35 @@ typedef struct oct_fuser {
     oct_plan *p;
     uint8_t *taken;       /* by node id: inside a step of another node */
     oct_group **group_of; /* by node id: the step this node is the last of */
-    uint8_t *lazy;        /* by node id: of constants only, computed if somebody reads it */
-    uint8_t *wanted;      /* by value id: read by a step */
+    uint8_t *lazy;        /* by node id: has only constant operands; computed if a step reads it
+                           * in float */
+    uint8_t *is_read;     /* by value id: read by a step */
 } oct_fuser;
 
-/* The only reader of v, if v may disappear into a step; else NULL. */
+/* The only consumer of v, if v may be fused into a step; else NULL. */
 const oct_node *oct_fuser_only_user(const oct_fuser *f, const oct_value *v);
 
-/* Adds u to the group, behind what is there; false if the group is full. */
+/* Appends u to the group; false if the group is full. */
 bool oct_group_add(oct_group *g, const oct_node *u);
 
-/* Takes in the activations and the sum behind the anchor. */
+/* Fuses the activations and the residual Add that follow the anchor. */
 void oct_group_grow(const oct_fuser *f, oct_group *g);
 
-/* The value's slot in its own layout, made when first met. */
+/* The value's slot in its default layout, made on first use. */
 oct_status oct_fuser_slot(oct_plan *p, const oct_value *v, int32_t *out);
 
 const char *oct_group_label(oct_plan *p, const oct_group *g);
 
-/* fuse_int8.c: a step on codes for the node and what follows it; *g stays NULL if there is none. */
+/* fuse_int8.c: an integer step for the node and what follows it; *g stays NULL if there is none. */
 oct_status oct_fuser_integer(oct_fuser *f, const oct_node *n, oct_group **g);
 
-/* fuse_dynamic_quant.c: the same for products of integers whose scales are known at run time. */
+/* fuse_dynamic_quant.c: the same for integer products whose scales are known at run time only. */
 oct_status oct_fuser_dynamic(oct_fuser *f, const oct_node *n, oct_group **g);
 
-/* constants.c: marks nodes whose operands are all constant behind a DequantizeLinear, and computes
- * those that a step reads in float after all. */
+/* constants.c: marks nodes whose operands are all constants or dequantized constants, and
+ * computes those that a step reads in float. */
 bool oct_node_is_lazy(const oct_fuser *f, const oct_node *n);
 bool oct_fuser_is_constant(const oct_fuser *f, const oct_value *v); /* or will be */
-oct_status oct_plan_freeze(oct_fuser *f);
+oct_status oct_plan_compute_constants(oct_fuser *f);
 
 #endif

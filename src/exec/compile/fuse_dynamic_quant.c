@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ConvInteger and MatMulInteger with what follows them in dynamically quantized networks:
- * Cast to float, Mul with the scales, Add of the bias, an activation. One step.
+ * ConvInteger and MatMulInteger fused with what follows them in dynamically quantized networks:
+ * Cast to float, Mul with the scales, Add of the bias, an activation.
  */
 #include "exec/compile/fuse_dynamic_quant.h"
 
@@ -16,7 +16,7 @@ static const oct_value *other(const oct_node *u, const oct_op *op, const oct_val
     return u->in[0] == v ? u->in[1] : u->in[1] == v ? u->in[0] : NULL;
 }
 
-/* Filters lie along the second axis of a convolution's result, the last one of a product's. */
+/* Filters are the second axis of a convolution's result, the last axis of a matrix product's. */
 static int64_t n_filters(const oct_node *n)
 {
     const oct_type *t = &n->out[0]->type;
@@ -24,7 +24,7 @@ static int64_t n_filters(const oct_node *n)
     return t->dim[n->op == &oct_op_conv_integer ? 1 : t->rank - 1];
 }
 
-/* A number, or one for each filter, that broadcasts along nothing else. */
+/* A scalar, or one element for each filter, broadcast along all other axes. */
 static bool is_per_filter(const oct_node *n, const oct_value *v)
 {
     const int from_end = n->op == &oct_op_conv_integer ? n->out[0]->type.rank - 1 : 1;
@@ -48,7 +48,8 @@ static const oct_value *take(const oct_fuser *f, oct_group *g, const oct_op *op,
     return oct_group_add(g, u) ? x : NULL;
 }
 
-/* Cast and Mul belong together: without the scale the sums stay what they are. */
+/* Cast and Mul are fused together or not at all: without the scale the result is the
+ * accumulator. */
 static void grow(const oct_fuser *f, oct_group *g, const oct_value **scale, const oct_value **bias)
 {
     const oct_group bare = *g;

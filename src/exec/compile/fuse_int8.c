@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps on codes. Where an operand comes from a DequantizeLinear the step reads the codes before
- * it, and where a QuantizeLinear follows it makes codes. A group is only made if an integer kernel
- * takes it; the rest stays float, with DequantizeLinear and QuantizeLinear as steps around it.
+ * Integer steps. Where an operand is produced by a DequantizeLinear, the step reads its codes;
+ * where the only consumer is a QuantizeLinear, the step writes codes. A group becomes an integer
+ * step only if an integer kernel accepts it; all else stays float, with DequantizeLinear and
+ * QuantizeLinear as steps of their own.
  */
 #include "exec/compile/fuse.h"
 #include "op/op.h"
 
-/* Codes that a step can read: stored by some step, or constant already while kernels are asked. */
+/* Can a step read these codes? They are stored by a step, or are constant at this point. */
 static bool can_read(const oct_fuser *f, const oct_value *codes)
 {
     if (codes->data) return true;
@@ -15,8 +16,8 @@ static bool can_read(const oct_fuser *f, const oct_value *codes)
     return !oct_fuser_is_constant(f, codes);
 }
 
-/* The codes that v stands for; NULL: it is no result of a DequantizeLinear. */
-static const oct_value *codes_behind(const oct_fuser *f, const oct_value *v, oct_codes *c)
+/* The codes that a DequantizeLinear converts to v; NULL: v is produced by another operator. */
+static const oct_value *dequantized_codes(const oct_fuser *f, const oct_value *v, oct_codes *c)
 {
     const oct_node *n = v->producer;
 
@@ -26,15 +27,16 @@ static const oct_value *codes_behind(const oct_fuser *f, const oct_value *v, oct
                : NULL;
 }
 
-/* Weights may carry a factor for each input channel: Mul(DequantizeLinear(w), factor). */
-static const oct_value *weights_behind(const oct_fuser *f, const oct_value *v, oct_codes *c,
-                                       const oct_tensor **factor)
+/* The codes of a weight; it may carry a factor for each input channel: Mul(DequantizeLinear(w),
+ * factor). */
+static const oct_value *dequantized_weights(const oct_fuser *f, const oct_value *v, oct_codes *c,
+                                            const oct_tensor **factor)
 {
     const oct_node *mul = v->producer;
 
-    if (!oct_node_is(mul, &oct_op_mul) || mul->graph != v->graph) return codes_behind(f, v, c);
+    if (!oct_node_is(mul, &oct_op_mul) || mul->graph != v->graph) return dequantized_codes(f, v, c);
     for (int i = 0; i < 2; i++) {
-        const oct_value *w = mul->in[i] ? codes_behind(f, mul->in[i], c) : NULL;
+        const oct_value *w = mul->in[i] ? dequantized_codes(f, mul->in[i], c) : NULL;
 
         *factor = oct_node_const(mul, 1 - i);
         if (w && w->data && *factor && (*factor)->type.dtype == OCT_DTYPE_F32) return w;
@@ -53,15 +55,15 @@ static bool has_weights(const oct_node *n)
 typedef struct draft {
     oct_step step;
     oct_integer integer;
-    bool is_early; /* an operand becomes a constant later: kernels cannot be asked */
+    bool is_early; /* an operand becomes a constant later, so kernels cannot be asked yet */
 } draft;
 
 static oct_status operand(const oct_fuser *f, draft *d, int32_t i, const oct_value *v,
                           bool is_weight)
 {
     const oct_tensor *factor = NULL;
-    const oct_value *codes = is_weight ? weights_behind(f, v, &d->integer.in[i], &factor)
-                                       : codes_behind(f, v, &d->integer.in[i]);
+    const oct_value *codes = is_weight ? dequantized_weights(f, v, &d->integer.in[i], &factor)
+                                       : dequantized_codes(f, v, &d->integer.in[i]);
 
     if (!codes) d->integer.in[i] = (oct_codes){0};
     if (codes && factor) d->integer.factor = factor;
@@ -123,7 +125,7 @@ static bool is_accepted(const oct_plan *p, const draft *d)
     return false;
 }
 
-/* The QuantizeLinear that alone reads what the group makes. */
+/* Fuses the QuantizeLinear that is the group's only consumer; false: there is none. */
 static bool end_in_codes(const oct_fuser *f, oct_group *g)
 {
     const oct_node *q = oct_fuser_only_user(f, g->last->out[0]);
@@ -156,8 +158,8 @@ static bool flattens(const oct_node *n)
            x->dim[1] == y->dim[1];
 }
 
-/* Nothing but joining stands between v and an output of the network: planes are wanted. */
-static bool leaves(const oct_fuser *f, const oct_value *v)
+/* Are there only Concats between v and an output of the network? Then NCHW is needed there. */
+static bool feeds_output(const oct_fuser *f, const oct_value *v)
 {
     for (;;) {
         const oct_node *u = oct_fuser_only_user(f, v);
@@ -168,30 +170,31 @@ static bool leaves(const oct_fuser *f, const oct_value *v)
     }
 }
 
-/* The same group, making planes. */
-static oct_status try_planes(oct_fuser *f, const oct_group *g, oct_group **out)
+/* The same group with an NCHW result. */
+static oct_status try_nchw_out(oct_fuser *f, const oct_group *g, oct_group **out)
 {
     const oct_node *view = oct_fuser_only_user(f, g->last->out[0]);
     oct_layout layout;
-    oct_group planes = *g;
+    oct_group nchw = *g;
     oct_group *made = NULL;
     draft *d;
 
     if (g->anchor->op != &oct_op_conv || oct_node_is_quantize(g->last)) return OCT_OK;
-    planes.fuse.planes = true;
-    if (view && flattens(view)) oct_group_add(&planes, view);
-    if (!leaves(f, planes.last->out[0])) return OCT_OK;
-    OCT_TRY(draft_step(f, &planes, &d));
+    nchw.fuse.nchw_out = true;
+    if (view && flattens(view)) oct_group_add(&nchw, view);
+    if (!feeds_output(f, nchw.last->out[0])) return OCT_OK;
+    OCT_TRY(draft_step(f, &nchw, &d));
     if (d->is_early || !oct_kernel_int8_conv1x1_nchw.accepts(f->p, &d->step, &layout))
         return OCT_OK;
     if (!(made = oct_plan_alloc(f->p, 1, sizeof(*made)))) return OCT_ERR_MEMORY;
-    *made = planes;
+    *made = nchw;
     made->step = &d->step;
     *out = made;
     return OCT_OK;
 }
 
-/* The largest group first: all that follows, to codes; the same to float; the anchor alone. */
+/* Tries the largest group first: all that follows, with codes as result; the same with floats;
+ * the anchor alone. */
 static oct_status try_anchor(oct_fuser *f, const oct_node *n, oct_group **out)
 {
     const oct_group alone = {.anchor = n, .last = n, .fuse = {.residual = -1}};
@@ -200,7 +203,7 @@ static oct_status try_anchor(oct_fuser *f, const oct_node *n, oct_group **out)
     oct_group_grow(f, &grown);
     ended = grown;
     if (end_in_codes(f, &ended)) OCT_TRY(try_group(f, &ended, out));
-    if (!*out) OCT_TRY(try_planes(f, &grown, out));
+    if (!*out) OCT_TRY(try_nchw_out(f, &grown, out));
     if (!*out) OCT_TRY(try_group(f, &grown, out));
     if (!*out && grown.last != n) {
         ended = alone;
@@ -212,7 +215,8 @@ static oct_status try_anchor(oct_fuser *f, const oct_node *n, oct_group **out)
 
 /* --- functions of one operand --- */
 
-/* f(x) of each element, with numbers as parameters; *x: which operand is the element. */
+/* Is it an elementwise function of one operand, all others being scalar constants? *x: that
+ * operand. */
 static bool is_function(const oct_node *n, const oct_value *v, int32_t *x)
 {
     int32_t found = -1;
@@ -240,7 +244,7 @@ static oct_status try_function(oct_fuser *f, const oct_node *n, oct_group **out)
     int32_t x, k;
     draft *d;
 
-    if (!is_function(n, NULL, &x) || !codes_behind(f, n->in[x], &c)) return OCT_OK;
+    if (!is_function(n, NULL, &x) || !dequantized_codes(f, n->in[x], &c)) return OCT_OK;
     while ((u = oct_fuser_only_user(f, g.last->out[0])) && is_function(u, g.last->out[0], &k))
         if (g.n_inner + 2 >= OCT_GROUP_NODES || !oct_group_add(&g, u)) break;
     end = g.last;
@@ -266,7 +270,7 @@ oct_status oct_fuser_integer(oct_fuser *f, const oct_node *n, oct_group **g)
 
     *g = NULL;
     for (int32_t i = 0; i < n->n_in && !on_codes; i++)
-        on_codes = n->in[i] && codes_behind(f, n->in[i], &c);
+        on_codes = n->in[i] && dequantized_codes(f, n->in[i], &c);
     if (!on_codes || n->n_out != 1 || !n->out[0]) return OCT_OK;
     OCT_TRY(try_function(f, n, g));
     if (*g) return OCT_OK;

@@ -7,9 +7,11 @@
 
 #define ALIGN  64  /* bytes: a cache line, and the widest vector */
 #define ROUNDS 40  /* tries to make a block smaller */
-#define MANY   600 /* slots: more are placed only once in each order */
+#define MANY   600 /* slots: above this, each order is tried only once */
 
-#define SHORT_LIFE 32 /* steps: such a life is noted at every one of them */
+#define SHORT_LIFE                                                                                 \
+    32 /* steps: a lifetime this long is recorded at none of its steps but in a                    \
+        * list */
 
 static void touch(oct_plan *p, int32_t slot, int32_t step, bool makes)
 {
@@ -69,8 +71,8 @@ size_t oct_plan_live_bytes(const oct_plan *p, int32_t step)
     return total;
 }
 
-/* By step: bytes in use; live has n_steps + 2 zeros. First what changes at each step (what ends is
- * taken away modulo 2^N, which comes out right), then their sums. */
+/* By step: bytes in use; live has n_steps + 2 zeros. First the change at each step (freed bytes
+ * are subtracted modulo 2^N, which the sum undoes), then their prefix sum. */
 static oct_status find_live(oct_plan *p, size_t *live)
 {
     size_t total = 0;
@@ -113,12 +115,12 @@ typedef struct item {
     size_t key; /* the largest goes first */
 } item;
 
-/* Where something lies that lives at the same time. */
+/* An address range that is in use at the same time. */
 typedef struct span {
     size_t begin, end;
 } span;
 
-/* A placed item in the list of a step during which it lives. */
+/* A placed item in the list of a step during which it is alive. */
 typedef struct link {
     int32_t item, next; /* next: -1 ends the list */
 } link;
@@ -128,14 +130,15 @@ typedef struct placer {
     item *items;
     int32_t n;
     size_t *live; /* by step: bytes in use */
-    size_t *best; /* by slot: where it lies in the smallest block so far */
+    size_t *best; /* by slot: its offset in the smallest block so far */
 
-    /* What was placed so far: short lives by step, long ones in a row. A short one is compared
-     * with those near it only, or a network of 100,000 values would take minutes. */
+    /* Items placed so far: short lifetimes by step, long ones in one list. A short one is
+     * compared with items alive at its own steps only; otherwise a network of 100,000 values
+     * would take minutes. */
     int32_t *head; /* by step: index into links, or -1 */
     link *links;
     int32_t n_links;
-    int32_t *lasting; /* items that live long */
+    int32_t *lasting; /* items with long lifetimes */
     int32_t n_lasting;
     int32_t *seen; /* by item: the last one it was compared with */
     span *spans;
@@ -167,7 +170,7 @@ static int by_begin(const void *a, const void *b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* Adds item k to the spans if it lives together with item i. */
+/* Adds item k to the spans if its lifetime overlaps that of item i. */
 static void compare(placer *r, int32_t i, int32_t k, int32_t *n)
 {
     const oct_slot *slots = r->p->slots, *o = &slots[r->items[k].slot];
@@ -178,7 +181,7 @@ static void compare(placer *r, int32_t i, int32_t k, int32_t *n)
     r->spans[(*n)++] = (span){o->at, o->at + r->items[k].size};
 }
 
-/* The lowest gap that is large enough for item i between those placed before. */
+/* The lowest gap that is large enough for item i between the items placed before. */
 static size_t find_gap(placer *r, int32_t i)
 {
     const item *it = &r->items[i];
@@ -218,7 +221,7 @@ static void remember(placer *r, int32_t i)
     }
 }
 
-/* One item after the other; *total: bytes of the block. */
+/* Places one item after the other; *total: bytes of the block. */
 static oct_status place(placer *r, size_t *total)
 {
     *total = 0;
@@ -246,7 +249,7 @@ static void keep(placer *r, size_t total)
         r->best[r->items[i].slot] = r->p->slots[r->items[i].slot].at;
 }
 
-/* --- orders to try: none is the best for all networks --- */
+/* --- orders to try: no single one is best for all networks --- */
 
 static size_t key_size(const placer *r, const item *it)
 {
@@ -261,7 +264,7 @@ static size_t key_area(const placer *r, const item *it)
     return it->size / ALIGN * (size_t)(s->last - s->first + 1);
 }
 
-/* Those alive at the fullest step first: nothing else can raise what they need. */
+/* Items alive at the step with the highest use first: only they determine the lower bound. */
 static size_t key_peak(const placer *r, const item *it)
 {
     const oct_slot *s = &r->p->slots[it->slot];
@@ -283,7 +286,8 @@ static oct_status place_by(placer *r, size_t (*key)(const placer *, const item *
     return place(r, total);
 }
 
-/* The item that ends last goes first, again and again, until nothing can be gained. */
+/* Moves the item that ends at the highest address to the front of the order and tries again,
+ * until nothing is gained. */
 static oct_status promote(placer *r, size_t bound, size_t *total)
 {
     const int rounds = r->n <= MANY ? ROUNDS : 0;
@@ -320,7 +324,7 @@ static oct_status place_best(placer *r)
     return OCT_OK;
 }
 
-/* One behind the other: all of them are there before the first step. */
+/* Inputs lie one after the other: all of them are alive before the first step. */
 static oct_status place_inputs(oct_plan *p)
 {
     p->input_size = 0;

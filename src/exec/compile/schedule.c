@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The order of steps. A file has one of many; another may need less memory, as when one branch of
- * a detector's tail ends before the next begins. Each order is tried with everything that follows
- * from it (what is a view of what, who lives how long), and the file's stays unless one is better.
+ * The order of steps. The file's order is one of many; another may need less memory, e.g. when one
+ * branch of a detector's head ends before the next begins. Each candidate is evaluated with the
+ * aliasing and lifetimes that follow from it, and the file's order is kept unless another is
+ * better.
  */
 #include <string.h>
 
@@ -11,12 +12,13 @@
 #define WORTH     50   /* an order must save 1/50 of the memory */
 #define MAX_STEPS 4000 /* of a plan whose steps are moved one by one: time grows as the square */
 
-/* One order: what an output needs comes right before it, operands from the first or the last. */
+/* One order, depth first from the outputs: a step's producers come right before it, the first or
+ * the last operand first. */
 typedef struct orderer {
     oct_plan *p;
     int32_t *maker; /* by slot: the step that makes it, or -1 */
     uint8_t *state; /* by step: 0 not yet, 1 waits for operands, 2 done */
-    int32_t *stack; /* steps that wait */
+    int32_t *stack; /* steps that wait for operands */
     int32_t *order; /* steps, first to last */
     int32_t *at;    /* by step: its place in the order */
     int32_t *reads; /* by slot: how many operands read it */
@@ -44,7 +46,7 @@ static void find_makers(orderer *o)
             o->maker[i] = o->maker[oct_slot_root(p, i, NULL)];
 }
 
-/* An operand of the step that is still to be made, or -1. */
+/* An operand of the step that is not computed yet, or -1. */
 static int32_t missing(const orderer *o, const oct_step *s)
 {
     for (int32_t i = 0; i < s->n_in; i++) {
@@ -77,7 +79,7 @@ static void visit(orderer *o, int32_t step)
     }
 }
 
-/* Memory that the step must have for its results, and that its operands leave behind. */
+/* Bytes that the step allocates for its results, and bytes of operands that it frees. */
 static size_t taken(const orderer *o, const oct_step *s)
 {
     size_t total = 0;
@@ -101,7 +103,7 @@ static size_t freed(const orderer *o, const oct_step *s)
     return total;
 }
 
-/* A step that frees less than it takes waits until its result is read. */
+/* A step that frees less than it allocates is delayed until its result is read. */
 static void move_late(orderer *o, int32_t *first_read)
 {
     oct_plan *p = o->p;
@@ -148,7 +150,7 @@ static void find_order(orderer *o)
     if (o->late) move_late(o, o->stack);
 }
 
-/* What aliasing and placing change, to put it back. */
+/* What aliasing and placement change, so that it can be restored. */
 typedef struct copies {
     oct_slot *slots;
     oct_step *steps;
@@ -172,7 +174,7 @@ static void find_rooms(const oct_plan *p, size_t *room)
     }
 }
 
-/* room, if not NULL, gets the bytes behind each slot. */
+/* room, if not NULL, gets the bytes of each slot. */
 static oct_status try_order(oct_plan *p, const copies *c, const int32_t *order, size_t *peak,
                             size_t *room)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Concat, Split and simple Slices: where the parts lie, and the kernels that copy them. */
+/* Concat, Split and simple Slices: the layout of the parts, and the kernels that copy them. */
 #include "exec/f32/concat_split.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "op/op.h"
 
-/* A Slice with constant bounds, step 1, that cuts one axis. */
+/* A Slice of one axis with constant bounds and step 1. */
 static bool slice_cut(const oct_node *n, int32_t *axis, int64_t *begin)
 {
     const oct_type *x = &n->in[0]->type, *y = &n->out[0]->type;
@@ -161,7 +161,7 @@ static void copy_part(const oct_bound *b, const copy *c, const job *j)
     const state *st = b->step->state;
     const int64_t grain = OCT_MAX(1, (int64_t)(65536 / OCT_MAX(c->size, 1)));
 
-    /* Few long rows would keep all but one thread idle; they are rare and memory-bound anyway. */
+    /* A few long rows would keep all but one thread idle; they are rare and memory-bound anyway. */
     oct_parallel_for(b->n_threads, st->outer, grain, copy_rows, (void *)(uintptr_t)j);
 }
 
@@ -193,7 +193,8 @@ static oct_status run_split(const oct_bound *b)
     return OCT_OK;
 }
 
-/* An output of the network whose operands are blocks of it: reorders write them in place. */
+/* An output of the network whose operands are contiguous blocks of it: reorders write them in
+ * place. */
 static bool leaves_in_blocks(const oct_plan *p, const oct_step *s, int32_t axis)
 {
     const oct_slot *out = &p->slots[s->out[0]];
@@ -213,7 +214,7 @@ static bool accepts_concat(const oct_plan *p, const oct_step *s, oct_layout *lay
     for (int32_t i = 0; i < s->n_in; i++)
         if (s->in[i] < 0) return false;
     *layout = OCT_LAYOUT_ANY;
-    for (int32_t i = 0; i < s->n_in; i++) /* constants are plain */
+    for (int32_t i = 0; i < s->n_in; i++) /* constants are NCHW */
         if (p->slots[s->in[i]].data) *layout = OCT_LAYOUT_PLAIN;
     if (!oct_type_has_channels(&p->slots[s->out[0]].type)) *layout = OCT_LAYOUT_PLAIN;
     if (leaves_in_blocks(p, s, axis)) *layout = OCT_LAYOUT_PLAIN;

@@ -26,7 +26,8 @@ typedef struct state {
     int rank;
     int64_t n[OCT_MAX_RANK + 1], stride[N_OPERANDS][OCT_MAX_RANK + 1];
     int64_t outer;          /* product of all loops but the innermost */
-    const float *packed[2]; /* a constant operand in the result's layout; NULL: as it is */
+    const float *packed[2]; /* a constant operand reordered into the result's layout; NULL: as it
+                             * is */
 } state;
 
 static const struct row *find_row(const oct_step *s)
@@ -44,7 +45,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     for (int i = 0; i < 2; i++) {
         const oct_slot *x = oct_step_in(p, s, i);
 
-        /* An operand of lower rank would be broadcast along other dims than its layout shows. */
+        /* An operand of lower rank would be broadcast along other dimensions than its layout
+         * shows. */
         if (!x->data && oct_type_has_channels(&x->type) &&
             x->type.rank != p->slots[s->out[0]].type.rank)
             *layout = OCT_LAYOUT_PLAIN;
@@ -77,7 +79,7 @@ static void strides_of(const oct_type *t, oct_seen_layout l, int64_t *stride)
     if (clast) stride[1] = t->dim[1] == 1 ? 0 : 1;
 }
 
-/* How an operand lies; a constant is brought into the result's layout first. */
+/* Strides of an operand; a constant is reordered into the result's layout first. */
 static oct_status place_operand(oct_plan *p, int32_t slot, const oct_slot *y, const float **packed,
                                 int64_t *stride)
 {
@@ -106,7 +108,7 @@ static bool can_merge(const state *st, const int64_t step[N_OPERANDS], int64_t n
     return true;
 }
 
-/* Adds an inner loop; loops that make one are merged. */
+/* Adds an inner loop; adjacent loops that can be one are merged. */
 static void add_loop(state *st, int64_t n, const int64_t step[N_OPERANDS])
 {
     if (n == 1) return;
@@ -131,7 +133,7 @@ static oct_status make_loops(oct_plan *p, const oct_step *s, state *st)
     OCT_TRY(place_operand(p, s->in[A], y, &st->packed[A], stride[A]));
     OCT_TRY(place_operand(p, s->in[B], y, &st->packed[B], stride[B]));
     OCT_TRY(place_operand(p, s->out[0], y, NULL, stride[Y]));
-    for (int i = 0; i < y->type.rank; i++) { /* in the order of the result's memory */
+    for (int i = 0; i < y->type.rank; i++) { /* in the memory order of the result */
         const int d = !clast || i == 0 ? i : i == y->type.rank - 1 ? 1 : i + 1;
 
         add_loop(st, y->type.dim[d],

@@ -2,8 +2,8 @@
 /*
  * Convolution in f32 by octet's own vector code: dense and depthwise, 1-D and 2-D.
  *
- * Unlike oneDNN's, it reads and writes any pitch, so that the operands of a Concat are written
- * into it and the results of a Split are read in place, and it adds a scaled residual.
+ * Unlike oneDNN's it reads and writes any pitch, so that a Concat's producers write into its result
+ * and a Split's consumers read its operand, and it adds a scaled residual.
  */
 #include <string.h>
 
@@ -14,22 +14,22 @@
 
 enum { X, W };
 
-#define CHUNK_MACS     400000 /* work that pays for handing it to a thread */
+#define CHUNK_MACS     400000 /* work that is worth a thread */
 #define GROUP_BYTES    262144 /* weights that should stay in the second-level cache */
-#define SEGMENT_PIXELS 240    /* of a picture that needs no rows (1x1) */
+#define SEGMENT_PIXELS 240    /* of an image that needs no rows (1x1) */
 #define MAX_PATCH      4e6    /* floats that are worth copying for a tile */
 
 typedef struct state {
     const oct_simd *simd;
     oct_conv c;
     bool depthwise;
-    int64_t batch, x_step, y_step, residual_step; /* elements from picture to picture */
+    int64_t batch, x_step, y_step, residual_step; /* elements from image to image */
     int32_t group_size;                           /* blocks whose weights fit the cache */
     int64_t rows, segments, groups, segment;
     int64_t grain;
 } state;
 
-/* Input that is copied for a tile; a double, as steps and dilations may be anything. */
+/* Input copied for a tile; a double, because strides and dilations may be anything. */
 static double patch_floats(const oct_conv_geometry *g)
 {
     const double columns = (double)(OCT_CONV_PIXELS - 1) * (double)g->stride[1] +
@@ -103,7 +103,7 @@ static int64_t group_size(const oct_conv *c, int width)
     return c->n_blocks;
 }
 
-/* How the work is cut: rows, parts of rows, groups of blocks. */
+/* How the work is split: rows, parts of rows, groups of blocks. */
 static void share_out(state *st)
 {
     oct_conv *c = &st->c;
@@ -112,7 +112,7 @@ static void share_out(state *st)
                            c->out_w == c->in_w;
     int64_t macs;
 
-    if (pointwise && !st->depthwise) { /* all pixels of all pictures are one long row */
+    if (pointwise && !st->depthwise) { /* all pixels of the batch are one long row */
         c->in_w = c->out_w = st->batch * c->in_h * c->in_w;
         c->in_h = c->out_h = 1;
         st->batch = 1;

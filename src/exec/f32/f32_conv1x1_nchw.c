@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A 1x1 convolution to a few channels of a plain tensor: sums of whole planes.
+ * A 1x1 convolution to a few channels of an NCHW tensor: weighted sums of whole channels.
  *
- * The expected value of a detector's distance distribution is one (16 or 17 channels to 1, over
- * thousands of positions). Bringing its operand into channels-last would cost more than the sum.
+ * The expected value of a DFL head is one (16 or 17 channels to 1, over thousands of positions).
+ * Reordering its operand to NHWC would cost more than the sum.
  */
 #include "base/parallel.h"
 #include "exec/kernel.h"
@@ -14,7 +14,7 @@
 enum { X, W, B };
 
 #define MAX_OUT 4
-#define BLOCK   1024 /* positions whose sums stay in the first-level cache */
+#define BLOCK   1024 /* positions whose accumulators stay in the first-level cache */
 
 typedef struct state {
     const oct_simd *simd;
@@ -52,7 +52,7 @@ static oct_status make(oct_plan *p, oct_step *s)
                   .w = oct_step_const(p, s, W)->data,
                   .bias = b ? b->data : NULL};
     s->state = st;
-    s->impl = "sum of planes";
+    s->impl = "weighted sum of channels";
     return OCT_OK;
 }
 

@@ -7,20 +7,20 @@
 #include "exec/simd/simd.h"
 #include "op/conv_geometry.h"
 
-/* Is it a Conv in f32 of a picture or a row, with constant weights and bias? Then *g is 2-D. */
+/* Is it a Conv in f32, 1-D or 2-D, with constant weights and bias? Then *g is 2-D. */
 bool oct_conv_find(const oct_plan *p, const oct_step *s, oct_conv_geometry *g);
 
-/* Of a step that it is; NULL: there is none. */
+/* Of a step that the function above accepts; NULL: there is none. */
 const float *oct_conv_bias(const oct_plan *p, const oct_step *s);
 
-/* Weights as they lie in a file: elements from filter to filter, channel to channel, tap to tap. */
+/* Weights in the file's order: elements from filter to filter, channel to channel, tap to tap. */
 typedef struct oct_conv_weights {
     const float *w;
     int64_t o, c, t;
     const float *bias; /* [c_out] or NULL */
 } oct_conv_weights;
 
-/* Writes what is multiplied with filter o: row r goes to to[r * step]. */
+/* Writes the factors of filter o: row r goes to to[r * step]. */
 typedef void (*oct_conv_filter_fn)(const oct_conv_weights *w, const oct_conv *c, int64_t o,
                                    float *to, int64_t step);
 
@@ -28,7 +28,7 @@ typedef void (*oct_conv_filter_fn)(const oct_conv_weights *w, const oct_conv *c,
 void oct_conv_put_taps(const oct_conv_weights *w, const oct_conv *c, int64_t o, float *to,
                        int64_t step);
 
-/* Cuts c_out into blocks of nearly equal size, with `rows` rows of weights and one of biases. */
+/* Splits c_out into blocks of nearly equal size, with `rows` rows of weights and one of biases. */
 oct_status oct_conv_pack(oct_plan *p, const oct_simd *simd, const oct_conv_weights *w, int64_t rows,
                          oct_conv_filter_fn put, oct_conv *c);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ConvTranspose whose windows do not overlap (kernel 2x2, stride 2: how necks upsample): each tap
- * is a 1x1 convolution to every second pixel. Codes become numbers and numbers codes row by row,
- * so that only codes go through memory.
+ * ConvTranspose whose windows do not overlap (kernel 2x2, stride 2: upsampling in detector necks):
+ * each tap is a 1x1 convolution to every second pixel. Codes are converted to floats and back row
+ * by row, so that only codes are stored.
  */
 #include "base/parallel.h"
 #include "exec/f32/f32_conv_blocks.h"
@@ -10,7 +10,7 @@
 #include "op/conv_geometry.h"
 #include "op/op.h"
 
-#define CHUNK_MACS 400000 /* work that pays for handing it to a thread */
+#define CHUNK_MACS 400000 /* work that is worth a thread */
 #define MAX_TAPS   16
 
 enum { X, W, B };
@@ -23,7 +23,7 @@ typedef struct state {
     int64_t kernel[2], out_w, out_pitch, c_out;
     bool from_codes, to_codes;
     oct_int8_codes from, to;
-    int64_t line, room; /* floats: of a row of numbers; of all scratch memory of a thread */
+    int64_t line, room; /* floats: of one row; of a thread's scratch memory */
 } state;
 
 static bool find_geometry(const oct_plan *p, const oct_step *s, oct_conv_geometry *g)
@@ -55,7 +55,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     return find_geometry(p, s, &g);
 }
 
-/* Constants of one number or one for each index of the axis, of any integers. */
+/* Constants of one element, or one for each index of the axis, of any integer type. */
 static bool is_readable(const oct_codes *c, const oct_slot *s, int32_t axis)
 {
     if (!s) return true;
@@ -75,7 +75,7 @@ static bool accepts_codes(const oct_plan *p, const oct_step *s, oct_layout *layo
            (s->n_in <= B || is_readable(&s->integer->in[B], oct_step_in(p, s, B), 0));
 }
 
-/* The numbers of a constant, which the caller frees. */
+/* The dequantized elements of a constant, which the caller frees. */
 static oct_status read_numbers(oct_plan *p, const oct_step *s, int32_t i, int64_t inner,
                                float **out)
 {
@@ -107,7 +107,7 @@ static oct_status pack(oct_plan *p, const oct_step *s, state *st)
     oct_status status = read_numbers(p, s, W, taps, &w);
 
     if (!status && oct_step_const(p, s, B)) status = read_numbers(p, s, B, 1, &bias);
-    for (int64_t i = 0; i < taps && !status; i++) { /* the weights lie [c_in][c_out][taps] */
+    for (int64_t i = 0; i < taps && !status; i++) { /* the weights are [c_in][c_out][taps] */
         const oct_conv_weights weights = {
             .w = w + i, .o = taps, .c = st->c_out * taps, .bias = bias};
 
@@ -172,7 +172,7 @@ typedef struct job {
     float *scratch;
 } job;
 
-/* Row ky of those that row `row` of the operand makes. */
+/* Row ky of the output rows that row `row` of the operand produces. */
 static void make_row(const job *j, oct_conv_io *io, int64_t row, int64_t ky, float *line)
 {
     const state *st = j->st;
@@ -189,7 +189,7 @@ static void make_row(const job *j, oct_conv_io *io, int64_t row, int64_t ky, flo
     if (st->to_codes) st->set->quantize(&st->to, &r, line, (uint8_t *)j->y + at);
 }
 
-/* Rows of all pictures: those of the result follow in the same order. */
+/* Rows of all images; the rows of the result follow in the same order. */
 static void rows(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;

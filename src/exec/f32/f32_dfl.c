@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The mean of a distribution for each pixel: Reshape, Transpose, Softmax and a convolution to one
- * channel, as detectors make the four sides of a box of 16 or 17 bins each. A block of pixels at a
- * time goes through all of it, so nothing but the means is stored.
+ * DFL (distribution focal loss) decoding in one step: Reshape, Transpose, Softmax over the bins and
+ * a 1x1 convolution with the bin values, which gives the expected distance to each of the four
+ * sides of a box (16 or 17 bins each). A block of pixels goes through all of it, so only the
+ * expected values are stored.
  */
 #include "base/parallel.h"
 #include "exec/kernel.h"
@@ -23,7 +24,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     (void)p;
     *layout = OCT_LAYOUT_CLAST;
-    return s->fuse.bins > 0; /* fuse.c looked at the rest */
+    return s->fuse.bins > 0; /* fuse.c has checked the rest */
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -73,7 +74,7 @@ static void blocks(void *arg, int64_t begin, int64_t end)
             const float *side = t + s * st->bins * BLOCK;
             float *to = st->by_pixel ? mean + s * BLOCK : y + s * st->pixels + first;
 
-            st->simd->expectation(side, st->w, to, st->bins, BLOCK, n);
+            st->simd->expected_value(side, st->w, to, st->bins, BLOCK, n);
         }
         if (st->by_pixel)
             st->simd->transpose(mean, BLOCK, y + first * st->sides, st->sides, st->sides, n);

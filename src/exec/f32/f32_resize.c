@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resize of channels-last pictures: each pixel is a weighted sum of a few whole pixels. */
+/* Resize of NHWC images: each pixel is a weighted sum of a few whole pixels. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -26,11 +26,11 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     *layout = OCT_LAYOUT_CLAST;
     if (!oct_resize_tables(s->node, x, p->arena, tables)) return false;
-    /* Codes are moved, not mixed. */
+    /* Codes are copied (nearest), never interpolated. */
     return x->dtype == OCT_DTYPE_F32 || (tables[2].taps <= 1 && tables[3].taps <= 1);
 }
 
-/* An axis that stays reads its own sample. */
+/* An axis that keeps its size reads its own sample. */
 static oct_status fill_axis(oct_plan *p, const oct_resample_table *t, int64_t out,
                             oct_resize_axis *a)
 {
@@ -84,7 +84,7 @@ typedef struct job {
     char *y;
 } job;
 
-#define MAX_MIXED 16 /* pixels that are mixed in one go */
+#define MAX_MIXED 16 /* pixels of one weighted sum */
 
 void oct_resize_pixel(const oct_simd *simd, const oct_resize_axis *ay, const oct_resize_axis *ax,
                       int64_t row, int64_t col, const oct_resize_rows *from, float *y,
@@ -110,7 +110,7 @@ void oct_resize_pixel(const oct_simd *simd, const oct_resize_axis *ay, const oct
                 n++;
             }
         }
-    if (n > 0) simd->mix(w, x, n, y, channels);
+    if (n > 0) simd->weighted_sum(w, x, n, y, channels);
 }
 
 /* Nearest: whole pixels of one row of the operand. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Slice of a channels-last tensor with steps: every second pixel, as focus stems read them. */
+/* Slice of an NHWC tensor with steps: every second pixel, as focus stems read them. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -12,7 +12,7 @@ typedef struct state {
     size_t elem, in_pitch, out_pitch; /* bytes; pitches from pixel to pixel */
 } state;
 
-/* Where each axis begins, and its step; false: not constant, or backwards. */
+/* Begin and step of each axis; false: not constant, or a negative step. */
 static bool find_bounds(const oct_node *n, state *st)
 {
     const oct_type *x = &n->in[0]->type, *y = &n->out[0]->type;
@@ -89,7 +89,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
                         (size_t)st->begin[1] * st->elem;
         char *y = j->y + (size_t)(i * st->out[3]) * st->out_pitch;
 
-        if (size == 3) /* a pixel of codes: too short for a call */
+        if (size == 3) /* a pixel of codes: too short for memcpy */
             for (int64_t w = 0; w < st->out[3]; w++, x += step, y += st->out_pitch)
                 memcpy(y, x, 3);
         else

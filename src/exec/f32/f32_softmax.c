@@ -7,7 +7,7 @@
 
 #define GRAIN 8192 /* elements */
 
-/* In the order of memory: outer x len x inner. */
+/* In memory order: outer x len x inner. */
 typedef struct state {
     const oct_simd *simd;
     int64_t outer, len, inner;
@@ -37,7 +37,7 @@ static oct_status make(oct_plan *p, oct_step *s)
         bool before = d < axis;
 
         if (d == axis) continue;
-        if (y->layout == OCT_LAYOUT_CLAST) /* the channels come after everything else */
+        if (y->layout == OCT_LAYOUT_CLAST) /* channels are the innermost axis */
             before = axis == 1 || (d != 1 && d < axis);
         *(before ? &st->outer : &st->inner) *= y->type.dim[d];
     }
@@ -62,7 +62,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
         st->simd->softmax(j->x + i * block, j->y + i * block, st->len, st->inner, st->inner);
 }
 
-/* One outer index: columns are shared out. */
+/* One outer index: columns are distributed over threads. */
 static void columns(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;

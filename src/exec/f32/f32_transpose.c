@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transpose of plain tensors: rows that stay whole are copied, the rest is turned in squares. */
+/* Transpose of row-major tensors: contiguous rows are copied, the rest is transposed in square
+ * blocks. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -8,13 +9,13 @@
 #include "op/op.h"
 
 #define GRAIN 16384 /* elements */
-#define WIDE  64    /* columns of the operand that one piece of work takes */
+#define WIDE  64    /* columns of the operand that one task handles */
 
 typedef struct axis {
     int64_t size, from, to; /* elements from one index to the next, in the operand and the result */
 } axis;
 
-/* Axes of the result that stay neighbours are one. */
+/* Axes that are adjacent in operand and result are merged into one. */
 typedef struct state {
     const oct_simd *simd;
     int n; /* axes around the row or the square */
@@ -44,7 +45,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
            x->type.rank >= 1 && (!perm || perm->n == 0 || perm->n == x->type.rank);
 }
 
-/* The axes of the result, joined where they are neighbours in both. */
+/* The axes of the result, merged where they are adjacent in both. */
 static int find_axes(const oct_node *node, const oct_type *x, axis *out)
 {
     const oct_attr *perm = oct_node_attr(node, "perm");
@@ -127,7 +128,7 @@ TURN(turn_1, uint8_t)
 TURN(turn_2, uint16_t)
 TURN(turn_8, uint64_t)
 
-static void turn(const state *st, const char *x, char *y, int64_t cols)
+static void transpose_block(const state *st, const char *x, char *y, int64_t cols)
 {
     const int64_t rows = st->row.size, in = st->row.from, out = st->col.to;
 
@@ -153,8 +154,8 @@ static void units(void *arg, int64_t begin, int64_t end)
             left /= st->around[i].size;
         }
         if (st->col.size)
-            turn(st, j->x + (size_t)from * st->elem, j->y + (size_t)to * st->elem,
-                 OCT_MIN(WIDE, st->col.size - first));
+            transpose_block(st, j->x + (size_t)from * st->elem, j->y + (size_t)to * st->elem,
+                            OCT_MIN(WIDE, st->col.size - first));
         else
             memcpy(j->y + (size_t)to * st->elem, j->x + (size_t)from * st->elem,
                    (size_t)st->row.size * st->elem);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 3x3 convolutions with stride 1 by Winograd's method, where it pays. */
+/* 3x3 convolutions with stride 1 by Winograd's method, where it is faster. */
 #include "base/parallel.h"
 #include "exec/f32/f32_conv_blocks.h"
 #include "op/conv_geometry.h"

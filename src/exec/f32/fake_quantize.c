@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QuantizeLinear and DequantizeLinear as one step that stays in f32: the simulation of integers. */
+/* QuantizeLinear and DequantizeLinear as one step that stays in f32: fake quantization. */
 #include "base/parallel.h"
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
@@ -27,7 +27,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     return true;
 }
 
-/* Rows in the order of memory. */
+/* Rows in memory order. */
 static void cut_rows(const oct_plan *p, const oct_step *s, const oct_codes *c, state *st)
 {
     const oct_type *t = &p->slots[s->out[0]].type;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain kernel of an operator's row as a step: what is left when nothing faster exists. */
+/* The reference kernel of an operator's row as a step: used where there is nothing faster. */
 #include "exec/kernel.h"
 #include "exec/run.h"
 
@@ -14,7 +14,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 typedef struct own {
     oct_arena *scratch;
     oct_args args;
-    oct_node_for node;     /* of this run: what fails is told to its context */
+    oct_node_for node;     /* of this run: it receives the reasons of failures */
     oct_tensor *tensors[]; /* inputs, then outputs */
 } own;
 
@@ -64,8 +64,8 @@ static oct_status bind(const oct_plan *p, oct_bound *b)
     return OCT_OK;
 }
 
-/* What is fused to the anchor, applied to its result in place. */
-static void finish(const oct_bound *b, const own *o)
+/* Applies what is fused to the anchor to its result, in place. */
+static void apply_fused(const oct_bound *b, const own *o)
 {
     const oct_fuse *f = &b->step->fuse;
     const int64_t n = oct_tensor_length(o->args.out[0]);
@@ -84,7 +84,7 @@ static oct_status run(const oct_bound *b)
     const oct_status st = b->step->node->op->ref(&o->args);
 
     oct_arena_reset(o->scratch);
-    if (!st && !oct_step_is_bare(b->step)) finish(b, o);
+    if (!st && !oct_step_is_bare(b->step)) apply_fused(b, o);
     return st;
 }
 

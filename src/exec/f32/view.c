@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps that only look at the same bytes in another way. */
+/* Zero-copy steps: Reshape, Transpose of NHWC, and the channel shuffle, which copies only if it
+ * must. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -25,7 +26,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     return OCT_OK;
 }
 
-/* [N, C, spatial..] to [N, C, other spatial..]: the same bytes in channels-last too. */
+/* [N, C, spatial..] to [N, C, other spatial..]: the same bytes in NHWC too. */
 static bool keeps_channels(const oct_type *x, const oct_type *y)
 {
     return oct_type_has_channels(x) && oct_type_has_channels(y) && x->dim[0] == y->dim[0] &&
@@ -55,7 +56,7 @@ const oct_kernel oct_kernel_view = {
     .run = run,
 };
 
-/* Transpose of a channels-last tensor that puts the channels last: a plain tensor is there. */
+/* Transpose of an NHWC tensor that puts the channels last: its memory is the row-major result. */
 static bool accepts_transpose(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     const oct_slot *x = oct_step_in(p, s, 0);
@@ -96,7 +97,7 @@ typedef struct job {
     void *y;
 } job;
 
-/* n channels of a and of b take turns. */
+/* Interleaves n channels of a and of b. */
 #define SHUFFLE(name, T)                                                                           \
     static void name##_pair(const T *restrict a, const T *restrict b, T *restrict y, int64_t n)    \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Add, Sub and Mul of two u8 operands, the second possibly one pixel or one channel for all. */
+/* Add, Sub and Mul of two u8 operands; the second may be broadcast over pixels or channels. */
 #include "base/parallel.h"
 #include "exec/int8/int8_kernel.h"
 #include "op/op.h"
@@ -17,20 +17,20 @@ static const struct row {
     {&oct_op_mul, OCT_INT8_MUL},
 };
 
-/* How the second operand repeats. */
+/* How the second operand is broadcast. */
 typedef enum repeat {
-    SAME_SHAPE,  /* an element for each of the result's */
+    SAME_SHAPE,  /* not at all: one element for each of the result's */
     ONE_PIXEL,   /* [N or 1, C, 1, 1]: channels for all pixels */
-    ONE_CHANNEL, /* [N, 1, H, W]: a number for all channels of a pixel */
-    ONE_ROW      /* the last axis only, in the plain layout */
+    ONE_CHANNEL, /* [N, 1, H, W]: one element for all channels of a pixel */
+    ONE_ROW      /* the last axis only, in NCHW */
 } repeat;
 
 typedef struct state {
     const oct_int8 *set;
     oct_int8_binary binary;
-    int32_t a, b; /* which operand is which: the second repeats */
+    int32_t a, b; /* which operand is which: the second is broadcast */
     int b_step;
-    int64_t pictures, b_picture; /* loops around the rows; elements of b from one to the next */
+    int64_t images, b_image; /* loops around the rows; elements of b from one to the next */
     int64_t a_picture, y_picture;
     oct_int8_strides r;
     int64_t len; /* one long row, cut into pieces: its length; 0: rows as they are */
@@ -68,7 +68,7 @@ static bool find_repeat(const oct_slot *x, const oct_type *y, repeat *out)
 
     *out = SAME_SHAPE;
     if (x->type.rank > y->rank) return false;
-    if (same_dims(&t, y) && !x->data) return true; /* a constant lies plain */
+    if (same_dims(&t, y) && !x->data) return true; /* a constant is NCHW */
     *out = ONE_ROW;
     if (y->rank > 0 && t.dim[y->rank - 1] == y->dim[y->rank - 1] &&
         oct_type_len(&t) == y->dim[y->rank - 1])
@@ -85,7 +85,7 @@ static bool find_repeat(const oct_slot *x, const oct_type *y, repeat *out)
     return true;
 }
 
-/* Which operand repeats, and how; the other has the result's shape. */
+/* Which operand is broadcast, and how; the other has the result's shape. */
 static bool find_order(const oct_plan *p, const oct_step *s, int32_t *a, repeat *how)
 {
     const oct_type *y = &p->slots[s->out[0]].type;
@@ -117,7 +117,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     if (!oct_step_out_u8_or_f32(p, s) || !find_order(p, s, &a, &how)) return false;
     *layout = OCT_LAYOUT_ANY;
-    /* Channels are an axis counted from the front: an operand with fewer axes has others. */
+    /* Channels are axis 1 counted from the front: in an operand of lower rank that is another
+     * axis. */
     if (how == ONE_ROW ||
         (how == SAME_SHAPE && p->slots[s->in[1 - a]].type.rank != p->slots[s->out[0]].type.rank)) {
         *layout = OCT_LAYOUT_PLAIN;
@@ -127,7 +128,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         if (!oct_type_has_channels(&p->slots[s->out[0]].type)) return false;
         *layout = OCT_LAYOUT_CLAST;
     }
-    /* A pixel's list of scales cannot be a channel's. */
+    /* Scales by channel cannot be applied to an operand with one element for each pixel. */
     return how != ONE_CHANNEL || s->integer->in[1 - a].n == 1;
 }
 
@@ -138,7 +139,7 @@ static void cut_rows(const oct_plan *p, const oct_step *s, repeat how, state *st
     const bool dense =
         oct_slot_is_dense(p, a) && oct_slot_is_dense(p, b) && oct_slot_is_dense(p, y);
 
-    st->pictures = 1;
+    st->images = 1;
     st->b_step = how != ONE_CHANNEL;
     if (how == SAME_SHAPE && dense && !is_per_channel(s)) {
         st->len = oct_type_len(t);
@@ -158,12 +159,12 @@ static void cut_rows(const oct_plan *p, const oct_step *s, repeat how, state *st
                                .y_pitch = oct_slot_pitch(p, y)};
     if (how != ONE_PIXEL) return;
     st->r.b_pitch = 0;
-    st->pictures = t->dim[0];
+    st->images = t->dim[0];
     st->r.rows = oct_type_pixels(t);
     st->a_picture = st->r.rows * st->r.a_pitch;
     st->y_picture = st->r.rows * st->r.y_pitch;
-    if (!p->slots[b].data && p->slots[b].type.dim[0] > 1) st->b_picture = oct_slot_pitch(p, b);
-    if (p->slots[b].data && padded(&p->slots[b].type, t).dim[0] > 1) st->b_picture = t->dim[1];
+    if (!p->slots[b].data && p->slots[b].type.dim[0] > 1) st->b_image = oct_slot_pitch(p, b);
+    if (p->slots[b].data && padded(&p->slots[b].type, t).dim[0] > 1) st->b_image = t->dim[1];
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -224,10 +225,10 @@ static oct_status run(const oct_bound *b)
     const state *st = b->step->state;
     const int64_t grain = st->len ? GRAIN : OCT_MAX(1, GRAIN / OCT_MAX(st->r.n, 1));
 
-    for (int64_t i = 0; i < st->pictures; i++) {
+    for (int64_t i = 0; i < st->images; i++) {
         job j = {.st = st,
                  .a = (const uint8_t *)b->in[st->a] + i * st->a_picture,
-                 .b = (const uint8_t *)b->in[st->b] + i * st->b_picture,
+                 .b = (const uint8_t *)b->in[st->b] + i * st->b_image,
                  .y = (char *)b->out[0] + (size_t)(i * st->y_picture) * st->y_size};
 
         oct_parallel_for(b->n_threads, st->len ? st->len : st->r.rows, grain, some, &j);

@@ -8,16 +8,17 @@ enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 
 /* One for each group of channels; dense and depthwise ones are a single group. */
 typedef struct part {
-    oct_int8_conv conv, rest; /* rest: only with wide weights */
-    oct_int8_epilogue finish, sums;
+    oct_int8_conv conv, rest;         /* rest: only with wide weights */
+    oct_int8_epilogue epilogue, bare; /* bare: writes the accumulators */
 } part;
 
 typedef struct state {
-    int64_t n_parts, c_in, c_out; /* channels of one part */
+    int64_t n_parts, c_in, c_out; /* channels of one group */
     size_t y_size, r_size;        /* bytes of an element */
-    bool is_wide;                 /* the sums of two convolutions are added, then finished */
-    int64_t n_pixels, sum_pitch, y_pitch, r_pitch;
-    size_t work_size; /* bytes the convolutions need themselves */
+    bool is_wide;                 /* the accumulators of two convolutions are added before the
+                                   * epilogue */
+    int64_t n_pixels, acc_pitch, y_pitch, r_pitch;
+    size_t work_size; /* bytes the convolutions themselves need */
     part parts[];
 } state;
 
@@ -67,20 +68,20 @@ static oct_int8_codes from(const oct_int8_codes *c, int64_t first)
     return (oct_int8_codes){c->n, c->scale + k, c->zero + k};
 }
 
-/* Codes of all channels, and what the sums of all filters are worth. */
+/* The codes of all channels, and scale and bias of all filters' accumulators. */
 typedef struct parameters {
     oct_int8_codes x, y, r;
-    oct_int8_accumulators sums;
-    oct_int8_plain w;
+    oct_int8_accumulators acc;
+    oct_int8_bytes w;
 } parameters;
 
-static oct_status pack_finish(oct_plan *p, const oct_step *s, const parameters *a, int64_t first,
-                              int64_t n, oct_int8_epilogue *f)
+static oct_status pack_epilogue(oct_plan *p, const oct_step *s, const parameters *a, int64_t first,
+                                int64_t n, oct_int8_epilogue *f)
 {
     const int32_t r = s->fuse.residual;
     oct_int8_epilogue_spec spec = {.c = n,
-                                   .scale = a->sums.scale + first,
-                                   .bias = a->sums.bias_f32 ? a->sums.bias_f32 + first : NULL,
+                                   .scale = a->acc.scale + first,
+                                   .bias = a->acc.bias_f32 ? a->acc.bias_f32 + first : NULL,
                                    .act = {s->fuse.act[0], s->fuse.act[1]},
                                    .out = a->y.n ? OCT_INT8_U8 : OCT_INT8_F32};
 
@@ -105,7 +106,7 @@ static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
                                 .t = w->t,
                                 .x_zero = x.zero,
                                 .n_zero = x.n > 1 ? to->conv.c_in : 1,
-                                .bias = a->sums.bias ? a->sums.bias + first : NULL};
+                                .bias = a->acc.bias ? a->acc.bias + first : NULL};
 
     to->rest = to->conv;
     OCT_TRY(oct_int8_weights_pack(p, s, &weights, &to->conv));
@@ -113,9 +114,9 @@ static oct_status pack_part(oct_plan *p, const oct_step *s, const parameters *a,
         weights.w = a->w.rest + first * w->o;
         weights.bias = NULL;
         OCT_TRY(oct_int8_weights_pack(p, s, &weights, &to->rest));
-        OCT_TRY(oct_int8_epilogue_make(p, &bare, &to->sums));
+        OCT_TRY(oct_int8_epilogue_make(p, &bare, &to->bare));
     }
-    return pack_finish(p, s, a, first, to->conv.c_out, &to->finish);
+    return pack_epilogue(p, s, a, first, to->conv.c_out, &to->epilogue);
 }
 
 static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8_shape *w,
@@ -134,21 +135,21 @@ static oct_status read_parameters(oct_plan *p, const oct_step *s, const oct_int8
             scale[i] = a->r.scale[i] * s->fuse.residual_scale;
         a->r.scale = scale;
     }
-    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &a->sums));
+    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &a->acc));
     return oct_int8_weights_read(p, s, w, &a->w);
 }
 
-/* Both convolutions write sums, in rows of whole vectors: what follows reads and writes those. */
+/* Both convolutions write accumulators, in rows of whole vectors; the epilogue works on those. */
 static void set_wide(state *st, oct_int8_conv *c)
 {
     const int64_t width = oct_int8_get()->width;
 
-    st->sum_pitch = oct_ceil_div(c->c_out, width) * width;
+    st->acc_pitch = oct_ceil_div(c->c_out, width) * width;
     st->n_pixels = c->batch * c->out_h * c->out_w;
     st->y_pitch = c->out_pitch;
     st->r_pitch = c->residual_pitch;
-    c->out_pitch = st->sum_pitch;
-    c->out_step = c->out_h * c->out_w * st->sum_pitch;
+    c->out_pitch = st->acc_pitch;
+    c->out_step = c->out_h * c->out_w * st->acc_pitch;
 }
 
 /* Bytes, whole cache lines. */
@@ -192,7 +193,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     }
     s->scratch_size = st->work_size;
     if (st->is_wide)
-        s->scratch_size += 2 * (size_t)(st->n_pixels * st->sum_pitch) * sizeof(int32_t);
+        s->scratch_size += 2 * (size_t)(st->n_pixels * st->acc_pitch) * sizeof(int32_t);
     oct_free(p->ctx, a.w.own);
     if (status) return status;
     s->state = st;
@@ -210,16 +211,16 @@ typedef struct job {
     char *y;
 } job;
 
-static void finish_pixels(void *arg, int64_t begin, int64_t end)
+static void epilogue_pixels(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const state *st = j->st;
-    const int64_t pitch = st->sum_pitch;
+    const int64_t pitch = st->acc_pitch;
 
     for (int64_t i = begin * pitch; i < end * pitch; i++)
         j->sum[i] = (int32_t)((uint32_t)j->sum[i] + (uint32_t)j->rest[i]);
-    j->part->conv.set->finish(
-        &j->part->finish, j->sum + begin * pitch, pitch, 0, st->c_out, end - begin,
+    j->part->conv.set->epilogue(
+        &j->part->epilogue, j->sum + begin * pitch, pitch, 0, st->c_out, end - begin,
         j->r ? j->r + (size_t)(begin * st->r_pitch) * st->r_size : NULL, st->r_pitch,
         j->y + (size_t)(begin * st->y_pitch) * st->y_size, st->y_pitch);
 }
@@ -227,16 +228,16 @@ static void finish_pixels(void *arg, int64_t begin, int64_t end)
 static void run_wide(const state *st, const part *to, const oct_int8_io *io, int n_threads)
 {
     int32_t *sum = (int32_t *)(void *)((char *)io->scratch + st->work_size);
-    int32_t *rest = sum + st->n_pixels * st->sum_pitch;
-    oct_int8_io sums = *io;
+    int32_t *rest = sum + st->n_pixels * st->acc_pitch;
+    oct_int8_io acc_io = *io;
     job j = {st, to, sum, rest, io->residual, io->y};
 
-    sums.residual = NULL;
-    sums.y = sum;
-    oct_int8_conv_run(&to->conv, &to->sums, &sums, n_threads);
-    sums.y = rest;
-    oct_int8_conv_run(&to->rest, &to->sums, &sums, n_threads);
-    oct_parallel_for(n_threads, st->n_pixels, OCT_MAX(1, 16384 / st->c_out), finish_pixels, &j);
+    acc_io.residual = NULL;
+    acc_io.y = sum;
+    oct_int8_conv_run(&to->conv, &to->bare, &acc_io, n_threads);
+    acc_io.y = rest;
+    oct_int8_conv_run(&to->rest, &to->bare, &acc_io, n_threads);
+    oct_parallel_for(n_threads, st->n_pixels, OCT_MAX(1, 16384 / st->c_out), epilogue_pixels, &j);
 }
 
 static oct_status run(const oct_bound *b)
@@ -255,7 +256,7 @@ static oct_status run(const oct_bound *b)
         if (st->is_wide)
             run_wide(st, &st->parts[i], &io, b->n_threads);
         else
-            oct_int8_conv_run(&st->parts[i].conv, &st->parts[i].finish, &io, b->n_threads);
+            oct_int8_conv_run(&st->parts[i].conv, &st->parts[i].epilogue, &io, b->n_threads);
     }
     return OCT_OK;
 }

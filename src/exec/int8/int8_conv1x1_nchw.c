@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A 1x1 convolution of codes to the planes of f32 that a network gives away: strips of pixels are
- * computed side by side as always, and turned while they are in the cache.
+ * Output head: a 1x1 convolution, int8 NHWC to f32 NCHW. Strips of 64 pixels are computed in NHWC
+ * and transposed while they are in the first-level cache.
  */
 #include "base/parallel.h"
 #include "exec/int8/int8_weights.h"
@@ -14,10 +14,10 @@ enum { X = OCT_WEIGHTED_X, W = OCT_WEIGHTED_W, B = OCT_WEIGHTED_B };
 
 typedef struct state {
     const oct_simd *simd;
-    oct_int8_conv strip, rest; /* rest: the last pixels of a picture */
-    oct_int8_epilogue finish;
+    oct_int8_conv strip, rest; /* rest: the last pixels of an image */
+    oct_int8_epilogue epilogue;
     int64_t images, pixels, strips, c_out, in_pitch;
-    int64_t plane;    /* elements from one plane of the result to the next */
+    int64_t plane;    /* elements from one channel of the result to the next */
     size_t work_size; /* bytes of the convolutions' scratch memory; the strips follow */
 } state;
 
@@ -38,7 +38,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     oct_int8_shape w;
     bool wide;
 
-    if (!s->integer || !s->fuse.planes || s->integer->n_chain || s->fuse.residual >= 0)
+    if (!s->integer || !s->fuse.nchw_out || s->integer->n_chain || s->fuse.residual >= 0)
         return false;
     if (!oct_step_in_u8(p, s, X) || !oct_step_const(p, s, W)) return false;
     if (oct_step_out_is_codes(s) || !oct_step_out_u8_or_f32(p, s)) return false;
@@ -56,25 +56,25 @@ static oct_status pack(oct_plan *p, const oct_step *s, const oct_int8_shape *w, 
         .c = w->filters, .act = {s->fuse.act[0], s->fuse.act[1]}, .out = OCT_INT8_F32};
     oct_int8_weights weights = {.w = data, .o = w->o, .c = w->c, .t = w->t};
     oct_int8_codes x;
-    oct_int8_accumulators sums;
+    oct_int8_accumulators acc;
 
     OCT_TRY(oct_int8_codes_make(p, &s->integer->in[X], &x));
-    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &sums));
+    OCT_TRY(oct_int8_weights_accumulators(p, s, w, &acc));
     weights.x_zero = x.zero;
     weights.n_zero = x.n > 1 ? w->channels : 1;
-    weights.bias = sums.bias;
+    weights.bias = acc.bias;
     OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->strip));
     OCT_TRY(oct_int8_weights_pack(p, s, &weights, &st->rest));
-    spec.scale = sums.scale;
-    spec.bias = sums.bias_f32;
-    return oct_int8_epilogue_make(p, &spec, &st->finish);
+    spec.scale = acc.scale;
+    spec.bias = acc.bias_f32;
+    return oct_int8_epilogue_make(p, &spec, &st->epilogue);
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
 {
     const oct_type *x = &p->slots[s->in[X]].type;
     state *st = oct_plan_alloc(p, 1, sizeof(*st));
-    oct_int8_plain plain;
+    oct_int8_bytes plain;
     oct_int8_shape w;
     oct_status status;
 
@@ -94,12 +94,12 @@ static oct_status make(oct_plan *p, oct_step *s)
     oct_free(p->ctx, plain.own);
     if (status) return status;
     st->work_size = OCT_MAX(st->strip.scratch_size, st->rest.scratch_size);
-    st->strip.scratch_size = st->rest.scratch_size = st->work_size; /* they run side by side */
+    st->strip.scratch_size = st->rest.scratch_size = st->work_size; /* they run at the same time */
     st->work_size = (st->work_size * (size_t)p->n_threads + 63) / 64 * 64;
     s->scratch_size =
         st->work_size + (size_t)(STRIP * st->c_out) * (size_t)p->n_threads * sizeof(float);
     s->state = st;
-    s->impl = oct_arena_printf(p->arena, "int8 conv to planes:%s", oct_int8_get()->name);
+    s->impl = oct_arena_printf(p->arena, "int8 conv to NCHW:%s", oct_int8_get()->name);
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
 }
 
@@ -125,7 +125,7 @@ static void strips(void *arg, int64_t begin, int64_t end)
                                 .y = side,
                                 .scratch = j->scratch};
 
-        oct_int8_conv_run(c, &st->finish, &io, 1);
+        oct_int8_conv_run(c, &st->epilogue, &io, 1);
         st->simd->transpose(side, st->c_out, j->y + image * st->c_out * st->plane + first,
                             st->plane, n, st->c_out);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between numbers and codes, and between codes of different scales: the borders of integers. */
+/* Quantize, dequantize and requantize: floats to codes, codes to floats, codes of one scale to
+ * another. */
 #include "base/parallel.h"
 #include "exec/int8/int8_kernel.h"
 
@@ -80,7 +81,7 @@ typedef struct job {
     char *y;
 } job;
 
-static oct_int8_codes list_at(const oct_int8_codes *c, int64_t i, bool single)
+static oct_int8_codes params_at(const oct_int8_codes *c, int64_t i, bool single)
 {
     const int64_t k = c->n > 1 ? i : 0;
 
@@ -89,12 +90,12 @@ static oct_int8_codes list_at(const oct_int8_codes *c, int64_t i, bool single)
                             c->zero ? c->zero + k : NULL};
 }
 
-/* Rows [row, row + r->rows) with the parameters of list i. */
+/* Rows [row, row + r->rows) with the parameters of channel i. */
 static void convert(const job *j, const oct_int8_strides *r, int64_t at_x, int64_t at_y, int64_t i)
 {
     const state *st = j->st;
-    const bool single = st->grid.n_lists > 1;
-    const oct_int8_codes from = list_at(&st->from, i, single), to = list_at(&st->to, i, single);
+    const bool single = st->grid.n_params > 1;
+    const oct_int8_codes from = params_at(&st->from, i, single), to = params_at(&st->to, i, single);
     const char *x = j->x + (size_t)at_x * st->in_size;
     char *y = j->y + (size_t)at_y * st->out_size;
 
@@ -121,14 +122,14 @@ static void rows(void *arg, int64_t begin, int64_t end)
     const oct_int8_grid *g = &j->st->grid;
     oct_int8_strides r = g->r;
 
-    if (g->n_lists == 1) {
+    if (g->n_params == 1) {
         r.rows = end - begin;
         convert(j, &r, begin * r.a_pitch, begin * r.y_pitch, 0);
         return;
     }
     r.rows = 1;
     for (int64_t i = begin; i < end; i++)
-        convert(j, &r, i * r.a_pitch, i * r.y_pitch, i % g->n_lists);
+        convert(j, &r, i * r.a_pitch, i * r.y_pitch, i % g->n_params);
 }
 
 static oct_status run(const oct_bound *b)

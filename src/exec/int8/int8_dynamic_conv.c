@@ -18,8 +18,8 @@ enum {
 
 typedef struct state {
     oct_int8_conv conv;
-    oct_int8_epilogue finish;
-    size_t work_size; /* bytes the convolution needs itself */
+    oct_int8_epilogue epilogue;
+    size_t work_size; /* bytes the convolution itself needs */
     int64_t n_scales; /* 0: none */
     float slope;      /* of the activation, for each unit of scale */
 } state;
@@ -34,7 +34,7 @@ static int64_t zero_of(const oct_tensor *z, int64_t o)
     return z ? oct_tensor_get_i64(z, oct_tensor_length(z) > 1 ? o : 0) : 0;
 }
 
-/* The geometry, as far as it does not depend on where things lie. */
+/* The geometry, as far as it does not depend on memory layout. */
 static bool find_conv(const oct_plan *p, const oct_step *s, oct_int8_conv *c, oct_int8_shape *w)
 {
     oct_conv_geometry g;
@@ -58,7 +58,7 @@ static bool find_product(const oct_plan *p, const oct_step *s, oct_int8_conv *c,
     return true;
 }
 
-/* Less their zero points, weights must be signed bytes. */
+/* Less their zero points, weights must fit signed bytes. */
 static bool weights_fit(const oct_tensor *t, const oct_tensor *zero, const oct_int8_shape *w)
 {
     for (int64_t i = 0, n = oct_tensor_length(t); i < n; i++) {
@@ -89,7 +89,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (!oct_step_const(p, s, W)) return false;
     if (!(is_conv(s) ? find_conv(p, s, &c, &w) : find_product(p, s, &c, &w))) return false;
     *layout = is_conv(s) ? OCT_LAYOUT_CLAST : OCT_LAYOUT_PLAIN;
-    if (c.c_in > 65536 / (c.kernel[0] * c.kernel[1])) return false; /* sums of 32 bits */
+    if (c.c_in > 65536 / (c.kernel[0] * c.kernel[1])) return false; /* accumulators of 32 bits */
     if (oct_int8_conv_size(oct_int8_get(), &c) == 0) return false;
     return zeros_fit(p, s, &w) &&
            weights_fit(oct_step_const(p, s, W), oct_step_const(p, s, W_ZERO), &w);
@@ -114,8 +114,8 @@ static oct_status pack_weights(oct_plan *p, const oct_step *s, const oct_int8_sh
 }
 
 /*
- * What follows is quantized by the largest of all results, and a last bit of that moves every code
- * of the next layer: these must be ONNX Runtime's, so its logistic function is used (ADR 10).
+ * The next layer is quantized by the largest of all results, so one last bit here moves all of its
+ * codes: results must equal ONNX Runtime's, whose logistic function is used (ADR 10).
  */
 static oct_act rational(oct_act act)
 {
@@ -125,7 +125,7 @@ static oct_act rational(oct_act act)
 }
 
 /* The scale is filled in by each run; here it is 1. */
-static oct_status pack_finish(oct_plan *p, const oct_step *s, state *st)
+static oct_status pack_epilogue(oct_plan *p, const oct_step *s, state *st)
 {
     const oct_tensor *bias = oct_step_const(p, s, BIAS);
     const int64_t n = st->conv.c_out;
@@ -139,8 +139,8 @@ static oct_status pack_finish(oct_plan *p, const oct_step *s, state *st)
         if (bias) list[n + o] = ((const float *)bias->data)[oct_tensor_length(bias) > 1 ? o : 0];
     }
     if (bias) spec.bias = list + n;
-    OCT_TRY(oct_int8_epilogue_make(p, &spec, &st->finish));
-    st->slope = st->finish.slope ? st->finish.slope[0] : 0;
+    OCT_TRY(oct_int8_epilogue_make(p, &spec, &st->epilogue));
+    st->slope = st->epilogue.slope ? st->epilogue.slope[0] : 0;
     return OCT_OK;
 }
 
@@ -163,9 +163,9 @@ static oct_status make(oct_plan *p, oct_step *s)
     c->out_step = c->out_h * c->out_w * c->out_pitch;
     st->n_scales = scale ? oct_type_len(&scale->type) : 0;
     OCT_TRY(pack_weights(p, s, &w, c));
-    OCT_TRY(pack_finish(p, s, st));
+    OCT_TRY(pack_epilogue(p, s, st));
     st->work_size = (c->scratch_size * (size_t)p->n_threads + 63) / 64 * 64;
-    /* zero points' share, scales, slopes; the pixel outside */
+    /* zero-point correction, scales, slopes; the padding pixel */
     s->scratch_size = st->work_size + 3 * 4 * (size_t)oct_int8_padded(c->c_out) +
                       (size_t)oct_int8_padded(c->c_in);
     s->state = st;
@@ -186,7 +186,7 @@ static oct_status run(const oct_bound *b)
     uint8_t *pad = (uint8_t *)(slope + n);
     const oct_int8_io io = {
         .x = b->in[X], .y = b->out[0], .scratch = at, .base = base, .pad_pixel = pad};
-    oct_int8_epilogue finish = st->finish;
+    oct_int8_epilogue epilogue = st->epilogue;
 
     memset(pad, zero, (size_t)c_in);
     for (int64_t o = 0; o < n; o++) {
@@ -196,10 +196,10 @@ static oct_status run(const oct_bound *b)
         slope[o] = st->slope * scale[o];
     }
     if (from) {
-        finish.scale = scale;
-        finish.slope = slope;
+        epilogue.scale = scale;
+        epilogue.slope = slope;
     }
-    oct_int8_conv_run(&st->conv, &finish, &io, b->n_threads);
+    oct_int8_conv_run(&st->conv, &epilogue, &io, b->n_threads);
     return OCT_OK;
 }
 

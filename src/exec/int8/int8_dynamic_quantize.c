@@ -6,7 +6,9 @@
 #include "op/op.h"
 
 #define GRAIN 16384 /* elements */
-#define LANES 16    /* ranges kept side by side, so that a compiler uses vectors */
+#define LANES                                                                                      \
+    16 /* ranges of neighbouring elements kept apart, so that the compiler uses                    \
+        * vectors */
 
 typedef struct state {
     const oct_int8 *set;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A picture that comes in as planes of floats becomes pixels of codes, in one go. */
+/* Quantizes a float NCHW input image to NHWC codes in one pass. */
 #include "base/parallel.h"
 #include "exec/int8/int8_kernel.h"
 
 #define MAX_CHANNELS 4
-#define CHUNK        8192 /* pixels that pay for handing them to a thread */
+#define CHUNK        8192 /* pixels that are worth a thread */
 
 typedef struct state {
     const oct_int8 *set;
@@ -58,9 +58,9 @@ static void chunks(void *arg, int64_t begin, int64_t end)
     for (int64_t u = begin; u < end; u++) {
         const int64_t image = u / st->chunks, at = u % st->chunks * CHUNK;
 
-        st->set->quantize_planes(&st->codes, j->x + image * st->channels * st->pixels + at,
-                                 st->pixels, st->channels, OCT_MIN(CHUNK, st->pixels - at),
-                                 j->y + (image * st->pixels + at) * st->pitch, st->pitch);
+        st->set->quantize_nchw(&st->codes, j->x + image * st->channels * st->pixels + at,
+                               st->pixels, st->channels, OCT_MIN(CHUNK, st->pixels - at),
+                               j->y + (image * st->pixels + at) * st->pitch, st->pitch);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels on codes share. */
+/* What the integer kernels share. */
 #include "exec/int8/int8_kernel.h"
 
 bool oct_codes_are_u8(const oct_codes *c)
@@ -58,7 +58,7 @@ void oct_int8_grid_make(const oct_plan *p, int32_t in, int32_t out, int64_t n_co
     const bool clast = p->slots[out].layout == OCT_LAYOUT_CLAST;
     const int64_t len = oct_type_len(t);
 
-    g->n_lists = 1;
+    g->n_params = 1;
     if (clast && (n_codes > 1 || !oct_slot_is_dense(p, in) || !oct_slot_is_dense(p, out))) {
         g->r = (oct_int8_strides){.rows = t->dim[0] * oct_type_pixels(t),
                                   .n = t->dim[1],
@@ -72,7 +72,7 @@ void oct_int8_grid_make(const oct_plan *p, int32_t in, int32_t out, int64_t n_co
 
         g->r.n = inner == 1 ? n_codes : inner;
         g->r.rows = g->r.n ? len / g->r.n : 0;
-        if (inner != 1) g->n_lists = n_codes;
+        if (inner != 1) g->n_params = n_codes;
     }
     g->r.a_pitch = g->r.y_pitch = g->r.n;
 }

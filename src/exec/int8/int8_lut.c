@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of one u8 operand as a table of 256 results, computed with the plain kernels of its
- * nodes: Sigmoid, Swish, HardSwish, arithmetic with a number, one behind the other.
+ * Functions of one u8 operand as a lookup table of 256 results, computed with the reference kernels
+ * of its nodes: a chain of Sigmoid, Swish, HardSwish and arithmetic with scalars.
  */
 #include "base/parallel.h"
 #include "exec/int8/int8_kernel.h"
@@ -25,7 +25,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     return true;
 }
 
-/* x is all of a row; parameters stay as they are. */
+/* x is a whole row; parameters stay scalars. */
 static oct_status apply(const oct_node *n, oct_tensor **x)
 {
     oct_tensor *in[8] = {NULL}, *out = NULL;

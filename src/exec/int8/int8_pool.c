@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pooling of u8 codes: MaxPool keeps the codes, averages have codes of their own. */
+/* Pooling of u8 codes: MaxPool keeps the scale, averages are requantized. */
 #include <string.h>
 
 #include "base/parallel.h"
@@ -10,13 +10,13 @@
 typedef struct state {
     const oct_int8 *set;
     oct_int8_pool pool;
-    int64_t line;   /* max: bytes of a row of the operand with its pads */
-    int64_t inside; /* bytes of it before the picture begins */
+    int64_t line;   /* max: bytes of a row of the operand with its padding */
+    int64_t inside; /* bytes of padding before the image */
 } state;
 
 enum {
-    MAX_REACH = 1 << 20, /* of a window: lines with pads that are worth copying */
-    MAX_TAPS = 1 << 23,  /* of codes: their sum has 32 bits */
+    MAX_REACH = 1 << 20, /* of a window: lines with padding that are worth copying */
+    MAX_TAPS = 1 << 23,  /* of codes: their sum fits 32 bits */
 };
 
 static bool is_max(const oct_node *n)
@@ -121,7 +121,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;
 }
 
-/* --- the largest: of rows first, then of neighbours, each as one long vector --- */
+/* --- maximum: over rows first, then over neighbours, each as one long vector --- */
 
 typedef struct job {
     const state *st;
@@ -129,7 +129,7 @@ typedef struct job {
     uint8_t *y, *scratch;
 } job;
 
-/* Column by column, the largest of the rows under window y; pads are zero, the lowest code. */
+/* Column by column, the maximum of the rows under window y; padding is zero, the lowest code. */
 static void max_of_rows(const state *st, const uint8_t *image, int64_t y, uint8_t *line)
 {
     const oct_int8_pool *w = &st->pool;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resize of codes where pixels are mixed (linear, cubic): in float, row by row, so that only codes
- * go through memory. In the operations of DequantizeLinear, Resize and QuantizeLinear: pixels half
- * way between two codes are common here, and must fall the same way.
+ * Resize of codes with interpolation (linear, cubic): in float, row by row, so that only codes are
+ * stored. The operations are those of DequantizeLinear, Resize and QuantizeLinear: pixels half-way
+ * between two codes are common here, and ties must be rounded the same way.
  */
 #include "base/parallel.h"
 #include "exec/f32/f32_resize.h"
@@ -68,7 +68,8 @@ typedef struct job {
     float *scratch;
 } job;
 
-/* The rows of the operand that row `row` is mixed of, as numbers; have: those already there. */
+/* The rows of the operand that row `row` is interpolated from, as floats; have: those already
+ * there. */
 static void read_rows(const state *st, const uint8_t *image, int64_t row, int64_t *have, float *to)
 {
     const oct_int8_strides r = {
@@ -100,7 +101,7 @@ static void rows(void *arg, int64_t begin, int64_t end)
         const uint8_t *image = j->x + i / st->y.out * st->in_h * st->in_w * st->in_pitch;
         const int64_t row = i % st->y.out;
 
-        if (row == 0) /* another picture */
+        if (row == 0) /* another image */
             for (int k = 0; k < KEPT; k++)
                 have[k] = -1;
         read_rows(st, image, row, have, lines);

@@ -7,7 +7,7 @@
 
 #define GRAIN 8192 /* elements */
 
-/* In the order of memory: rows of `len` elements that lie `inner` apart. */
+/* In memory order: rows of `len` elements with stride `inner`. */
 typedef struct state {
     oct_softmax_codes codes;
     int64_t rows, len, inner;

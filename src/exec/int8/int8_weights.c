@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights as signed bytes, and the scale of each sum. */
+/* Weights as signed bytes, and the scale of each accumulator. */
 #include "exec/int8/int8_weights.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static const oct_tensor *bias_of(const oct_plan *p, const oct_step *s)
 
 /* --- scales --- */
 
-/* The factor on the weight of filter o and its channel c; [1 or O, C/group, 1..]. */
+/* The factor on the weights of filter o and input channel c; [1 or O, C/group, 1..]. */
 static float factor_at(const oct_tensor *t, int64_t filters, int64_t o, int64_t c)
 {
     const bool each = t->type.dim[0] == filters && filters > 1;
@@ -38,7 +38,7 @@ static bool factor_fits(const oct_tensor *t, const oct_int8_shape *w)
     return oct_type_span(&t->type, 2, t->type.rank) == 1;
 }
 
-/* The scale of the products of filter o: the same for all its channels, or there is none (0). */
+/* The scale of filter o's products: it must be the same for all its channels; 0: it is not. */
 static float product_scale(const oct_step *s, const oct_int8_shape *w, int64_t o)
 {
     const oct_codes *x = &s->integer->in[X];
@@ -86,7 +86,7 @@ oct_int8_shape oct_int8_conv_shape(const oct_conv_geometry *g)
                             .t = 1};
 }
 
-/* Signed bytes as they are: there are no zero points, or all are zero. */
+/* Are all zero points zero or absent, so that signed bytes are used as they are? */
 static bool are_plain(const oct_codes *c)
 {
     if (c->dtype != OCT_DTYPE_I8) return false;
@@ -138,7 +138,7 @@ bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_s
 }
 
 oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
-                                 oct_int8_plain *out)
+                                 oct_int8_bytes *out)
 {
     const oct_codes *c = &s->integer->in[W];
     const oct_tensor *t = oct_step_const(p, s, W);
@@ -146,7 +146,7 @@ oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct
     int64_t piece[256];
     int8_t *own;
 
-    *out = (oct_int8_plain){.w = t->data};
+    *out = (oct_int8_bytes){.w = t->data};
     if (are_plain(c)) return OCT_OK;
     if (!(own = oct_calloc(p->ctx, (size_t)OCT_MAX(len, 1), 2))) return OCT_ERR_MEMORY;
     for (int64_t at = 0, n; at < len; at += n) {
@@ -160,13 +160,14 @@ oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct
             own[len + at + i] = (int8_t)(v - most);
         }
     }
-    *out = (oct_int8_plain){own, own + len, own};
+    *out = (oct_int8_bytes){own, own + len, own};
     return OCT_OK;
 }
 
-/* --- sums --- */
+/* --- accumulators --- */
 
-/* Codes of the bias count in units of the sum if its scales are those of the sums. */
+/* A quantized bias is added to the accumulators as it is if its scales are those of the
+ * accumulators. */
 static bool bias_is_whole(const oct_codes *c, const float *scale, int64_t n)
 {
     for (int64_t o = 0; o < n; o++)

@@ -68,7 +68,8 @@ bool oct_prim_sizes_fit(const oct_plan *p, const oct_step *s)
 
 bool oct_prim_window_fits(const oct_conv_geometry *g)
 {
-    const int64_t most = 1 << 18; /* it walks through pads, and adds some of these in 32 bits */
+    const int64_t most = 1 << 18; /* it walks through padding, and computes some offsets in 32
+                                   * bits */
 
     for (int i = 0; i < g->n; i++)
         if (g->stride[i] > most || g->pad_begin[i] > most || g->pad_end[i] > most ||
@@ -221,7 +222,8 @@ static const struct act_row {
 bool oct_prim_append_act(dnnl_post_ops_t ops, const oct_act *act)
 {
     if (!act->kind) return true;
-    if (act->kind == OCT_ACT_HARD_SIGMOID) /* a line, then cut: oneDNN 2.6 has no single one */
+    if (act->kind == OCT_ACT_HARD_SIGMOID) /* linear, then clamped: oneDNN 2.6 has no single
+                                            * post-op for it */
         return !dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_linear, act->a, act->b) &&
                !dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_clip, 0.0f, 1.0f);
     if (!act_rows[act->kind].known) return false;

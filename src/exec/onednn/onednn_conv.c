@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution and ConvTranspose with bias, activation and residual sum, by oneDNN. */
+/* Convolution and ConvTranspose with bias, activation and residual Add, by oneDNN. */
 #include <string.h>
 
 #include "exec/onednn/onednn_prim.h"
@@ -30,7 +30,8 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (oct_step_in(p, s, B) && s->fuse.residual != B && !oct_step_const(p, s, B)) return false;
     if (s->fuse.residual >= 0 && (is_transpose(s) || s->fuse.residual_scale != 1.0f)) return false;
     if (geometry(p, s, &g) || g.n < 1 || g.n > 3) return false;
-    for (int i = 0; i < g.n; i++) /* empty tensors and odd pads are left to the plain kernel */
+    for (int i = 0; i < g.n; i++) /* empty tensors and unusual padding are left to the reference
+                                   * kernel */
         if (g.in[i] < 1 || g.out[i] < 1 || g.pad_begin[i] < 0 || g.pad_end[i] < 0) return false;
     if (g.batch < 1 || g.c_in < 1 || g.c_out < 1 || !oct_prim_window_fits(&g)) return false;
     *layout = OCT_LAYOUT_CLAST;
@@ -49,7 +50,7 @@ static void fill_dims(const oct_conv_geometry *g, bool transpose, dims *d)
         d->stride[i] = g->stride[i];
         d->dilate[i] = g->dilation[i] - 1;
         d->pad_l[i] = g->pad_begin[i];
-        /* oneDNN wants the pad that makes the sizes agree exactly */
+        /* oneDNN requires the end padding that matches the sizes exactly */
         if (transpose)
             d->pad_r[i] = (g->in[i] - 1) * g->stride[i] + span - g->out[i] - g->pad_begin[i];
         else

@@ -39,8 +39,8 @@ static oct_type one_matrix(const oct_type *t)
     return oct_type_make(t->dtype, 2, (const int64_t[]){oct_type_len(t) / columns, columns});
 }
 
-/* Where one matrix multiplies all of the other operand, that is one product and not thousands of
- * small ones. */
+/* One matrix that multiplies the whole other operand is one product, not thousands of small
+ * ones. */
 static void merge_batch(product *pr)
 {
     if (oct_type_span(&pr->b, 0, pr->b.rank - 2) != 1) return;

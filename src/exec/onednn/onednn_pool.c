@@ -7,7 +7,7 @@ typedef struct window {
     dnnl_alg_kind_t alg;
     oct_conv_geometry g;
     dnnl_dims_t kernel, stride, dilate, pad_l;
-    dnnl_dims_t pad_r; /* what makes the sizes agree exactly */
+    dnnl_dims_t pad_r; /* end padding that matches the sizes exactly */
 } window;
 
 static void global_window(const oct_type *x, oct_conv_geometry *g)
@@ -42,8 +42,8 @@ static bool find_window(const oct_plan *p, const oct_step *s, window *w)
         w->dilate[i] = g->dilation[i] - 1;
         w->pad_l[i] = g->pad_begin[i];
         w->pad_r[i] = (g->out[i] - 1) * g->stride[i] + span - g->in[i] - g->pad_begin[i];
-        /* Windows that lie in the padding altogether, and averages over rounded-up windows,
-         * are counted differently by oneDNN. */
+        /* oneDNN computes windows inside the padding, and averages over rounded-up windows,
+         * differently. */
         if (g->pad_begin[i] >= span || w->pad_r[i] >= span) return false;
         if (!is_max && w->pad_r[i] > g->pad_end[i]) return false;
         if (!is_max && g->dilation[i] != 1) return false;

@@ -44,12 +44,12 @@ typedef struct oct_prim {
 oct_status oct_dnnl_fail(const oct_step *s, dnnl_status_t status, const char *what);
 
 /*
- * Are all operands and results of the step of sizes that oneDNN can compute with? Its dimensions
- * have 64 bits, but kernels multiply them in 32. Every kernel asks this before it accepts.
+ * Are the sizes of all operands and results within what oneDNN supports? Its dimensions have 64
+ * bits, but kernels multiply them in 32. Every kernel asks this before it accepts a step.
  */
 bool oct_prim_sizes_fit(const oct_plan *p, const oct_step *s);
 
-/* Are windows of a size that oneDNN can compute with? */
+/* Are the windows within what oneDNN supports? */
 bool oct_prim_window_fits(const oct_conv_geometry *g);
 
 /* Makes a new, empty state for the step. */
@@ -61,7 +61,7 @@ oct_status oct_prim_finish(oct_plan *p, oct_step *s, oct_prim *prim, dnnl_primit
 void oct_prim_add(oct_prim *prim, int arg, oct_prim_from from, int32_t index,
                   const dnnl_memory_desc_t *md);
 
-/* Copies a constant into the format the primitive wants and adds it as an argument. */
+/* Reorders a constant into the primitive's format and adds it as an argument. */
 oct_status oct_prim_pack(oct_plan *p, const oct_step *s, oct_prim *prim, int arg,
                          const dnnl_memory_desc_t *from, const void *data,
                          const dnnl_memory_desc_t *to);
@@ -69,10 +69,10 @@ oct_status oct_prim_pack(oct_plan *p, const oct_step *s, oct_prim *prim, int arg
 /* The memory descriptor of a slot in its layout and pitch, with its logical dims. */
 void oct_prim_md(const oct_plan *p, int32_t slot, dnnl_memory_desc_t *md);
 
-/* Adds an activation as a post-op; false if oneDNN has no such. */
+/* Adds an activation as a post-op; false if oneDNN has none for it. */
 bool oct_prim_append_act(dnnl_post_ops_t ops, const oct_act *act);
 
-dnnl_data_type_t oct_prim_dtype(oct_dtype t); /* dnnl_data_type_undef: has none */
+dnnl_data_type_t oct_prim_dtype(oct_dtype t); /* dnnl_data_type_undef: oneDNN has none */
 
 /* The kernel functions for such a state. */
 void oct_prim_drop(oct_plan *p, oct_step *s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Between plain and channels-last: elements of four bytes in squares, others by oneDNN where it
- * knows their type, the rest by a loop.
+ * Between NCHW and NHWC: elements of four bytes in square blocks, other types by oneDNN where it
+ * supports them, the rest by a loop.
  */
 #include "base/parallel.h"
 #include "exec/layout.h"
@@ -9,7 +9,7 @@
 #include "exec/run.h"
 #include "exec/simd/simd.h"
 
-#define BLOCK 64 /* pixels that are turned together */
+#define BLOCK 64 /* pixels that are transposed together */
 
 typedef struct loop {
     oct_seen_layout from, to;
@@ -28,7 +28,7 @@ typedef struct job {
     float *y;
 } job;
 
-/* Few channels make no squares. */
+/* Too few channels for square blocks. */
 static bool in_squares(const oct_plan *p, const oct_step *s)
 {
     const oct_type *t = &p->slots[s->in[0]].type;
@@ -56,7 +56,7 @@ static oct_status make_squares(oct_plan *p, oct_step *s)
     return OCT_OK;
 }
 
-static void turn_blocks(void *arg, int64_t begin, int64_t end)
+static void transpose_blocks(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const squares *q = j->q;
@@ -80,7 +80,7 @@ static oct_status run_squares(const oct_bound *b)
     job j = {q, b->in[0], b->out[0]};
 
     oct_parallel_for(b->n_threads, q->images * q->cuts, OCT_MAX(1, 16384 / (q->channels * BLOCK)),
-                     turn_blocks, &j);
+                     transpose_blocks, &j);
     return OCT_OK;
 }
 

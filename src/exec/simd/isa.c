@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction sets this CPU, and the user, allow. */
+/* Which instruction sets the CPU and the user allow. */
 #include "exec/simd/isa.h"
 
 #include <stdatomic.h>
@@ -36,7 +36,7 @@ enum {
     ALLOW_ALL = ALLOW_AVX512_VNNI | ALLOW_AVX2_VNNI,
 };
 
-/* The words that limit, with what each includes in oneDNN. */
+/* The values that limit, with what each includes in oneDNN. */
 static unsigned allowed(const char *word)
 {
     static const struct {
@@ -109,7 +109,7 @@ static unsigned ask_cpu(void)
 
 unsigned oct_isa_cpu(void)
 {
-    /* A virtual machine stops for every question, and the answer never changes. */
+    /* Cached: in a virtual machine CPUID is slow, and the answer never changes. */
     static const unsigned asked = 1u << 31;
     static _Atomic unsigned known;
     unsigned cpu = atomic_load_explicit(&known, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which instruction sets may be used: one answer for float and integer loops, from what the CPU
- * has and what the environment allows. Sets are no ladder: a CPU may have AVX-VNNI without
- * AVX-512, AVX-512 VNNI without AVX-VNNI, or both.
+ * Which instruction sets may be used: one answer for float and integer loops, from what the CPU has
+ * and what the environment allows. Sets are not ordered: a CPU may have AVX-VNNI without AVX-512,
+ * AVX-512 VNNI without AVX-VNNI, or both.
  */
 #ifndef OCT_EXEC_SIMD_ISA_H
 #define OCT_EXEC_SIMD_ISA_H
@@ -33,13 +33,13 @@ typedef enum oct_isa {
 } oct_isa;
 
 /*
- * The sets that a CPU with these features may use, preferred first; returns how many. word: as
- * oneDNN understands ONEDNN_MAX_CPU_ISA; one it does not know, an empty one and NULL limit
- * nothing. The baseline is always the last.
+ * The sets that a CPU with these features may use, preferred first; returns how many. word: a value
+ * of ONEDNN_MAX_CPU_ISA; an unknown one, an empty one and NULL limit nothing. The baseline is
+ * always the last.
  */
 int oct_isa_list(unsigned cpu, const char *word, oct_isa list[OCT_ISA_COUNT]);
 
-unsigned oct_isa_cpu(void);          /* the features of the CPU at hand */
+unsigned oct_isa_cpu(void);          /* the features of this CPU */
 const char *oct_isa_word(void);      /* of the environment, or NULL */
 const char *oct_isa_name(oct_isa i); /* "avx512_vnni" */
 

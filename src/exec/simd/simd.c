@@ -9,7 +9,8 @@ extern const oct_simd oct_simd_base;
 extern const oct_simd oct_simd_avx512, oct_simd_avx2;
 #endif
 
-/* Products of bytes are of no use here: sets that add only those have no loops of their own. */
+/* 8-bit products are of no use here: sets that differ only in those have no float loops of their
+ * own. */
 static const oct_simd *const loops[OCT_ISA_COUNT] = {
 #if defined(__x86_64__)
     [OCT_ISA_AVX512] = &oct_simd_avx512,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inner loops in f32, compiled once for each instruction set from the same source; the CPU at
- * hand decides which set a plan uses. Each has a plain twin that tests compare it with.
+ * Inner loops in f32, compiled once for each instruction set from the same source; a plan uses the
+ * best set of the CPU. Tests compare each with a plain C reference.
  */
 #ifndef OCT_EXEC_SIMD_SIMD_H
 #define OCT_EXEC_SIMD_SIMD_H
@@ -31,17 +31,17 @@ typedef struct oct_simd {
     void (*binary)(oct_simd_op op, const float *a, int sa, const float *b, int sb, float *y,
                    int64_t n);
 
-    /* softmax over `len` rows of `inner` contiguous columns: x[k * step + i]. */
+    /* Softmax over `len` rows of `inner` contiguous columns: x[k * step + i]. */
     void (*softmax)(const float *x, float *y, int64_t len, int64_t step, int64_t inner);
 
-    /* The mean of numbers w[k] under such a softmax, for each column. */
-    void (*expectation)(const float *x, const float *w, float *y, int64_t len, int64_t step,
-                        int64_t inner);
+    /* The expected value of w[k] under such a softmax, for each column: DFL. */
+    void (*expected_value)(const float *x, const float *w, float *y, int64_t len, int64_t step,
+                           int64_t inner);
 
     /* y[i] = w[0] * x[0][i] + w[1] * x[1][i] + .., from left to right. */
-    void (*mix)(const float *w, const float *const *x, int n_x, float *y, int64_t n);
+    void (*weighted_sum)(const float *w, const float *const *x, int n_x, float *y, int64_t n);
 
-    /* y[i] += w * x[i] (first: =); the sum loops of resizing and pooling. */
+    /* y[i] += w * x[i] (first: =): the accumulation of resizing and pooling. */
     void (*axpy)(float w, const float *x, float *y, int64_t n, bool first);
 
     /* y[i] = scale * round(clamp(x[i] / scale, low, high)), half to even, parameters at
@@ -54,7 +54,7 @@ typedef struct oct_simd {
                       int64_t cols);
 
     const oct_conv_simd *conv;
-    const oct_stats_simd *look;
+    const oct_stats_simd *stats;
 } oct_simd;
 
 /* The best the CPU has, at most what ONEDNN_MAX_CPU_ISA allows. */

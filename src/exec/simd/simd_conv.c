@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolution in f32: a tile of pixels times a block of output channels stays in registers while
- * all taps and input channels are added up. Compiled once for each instruction set.
+ * Convolution in f32: the accumulators of a tile of pixels times a block of output channels stay in
+ * registers while all taps and input channels are added. Compiled once for each instruction set.
  */
 #include "exec/simd/simd_conv.h"
 
@@ -15,12 +15,12 @@
 #define UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/* Where a tile reads: [ky] rows of pixels with a step, all inside memory. */
+/* What a tile reads: [ky] rows of pixels with a step, all inside memory. */
 typedef struct source {
     const float *x;      /* first tap of the first pixel */
     int64_t row, column; /* from tap to tap, down and across */
     int64_t pixel;       /* from pixel to pixel */
-    int64_t ky0, ky1;    /* taps down that lie inside the picture */
+    int64_t ky0, ky1;    /* taps down that lie inside the image */
     int64_t kw, c_in;
 } source;
 
@@ -112,7 +112,7 @@ static int64_t clamp(int64_t x, int64_t lo, int64_t hi)
     return x < lo ? lo : x > hi ? hi : x;
 }
 
-/* Copies what the tile reads, with zeros outside the picture. */
+/* Copies what the tile reads, with zeros for the padding. */
 static void copy_patch(const oct_conv *c, const oct_conv_io *io, int64_t y0, int64_t x0,
                        int64_t columns, source *s)
 {
@@ -154,7 +154,7 @@ static void find_source(const oct_conv *c, const oct_conv_io *io, int64_t y, int
         s->pixel = c->stride[1] * c->in_pitch;
         s->x = io->x + (y0 * c->in_w + x0) * c->in_pitch;
     }
-    /* Taps across that lie side by side are one long tap. */
+    /* Contiguous taps across are one long tap. */
     if (s->column == s->c_in) {
         s->c_in *= s->kw;
         s->kw = 1;
@@ -187,9 +187,10 @@ static void dense(const oct_conv *c, const oct_conv_io *io, int64_t y, int64_t x
                 tiles[block->n_vec - 1][k - 1](&part, block, out + i * c->out_pitch, c->out_pitch);
                 i += k;
             }
-            finish(c->act, c->residual_scale,
-                   io->residual ? io->residual + at * c->residual_pitch + block->first : NULL,
-                   c->residual_pitch, out, c->out_pitch, n, block->n);
+            apply_epilogue(c->act, c->residual_scale,
+                           io->residual ? io->residual + at * c->residual_pitch + block->first
+                                        : NULL,
+                           c->residual_pitch, out, c->out_pitch, n, block->n);
         }
         x += n;
     }
@@ -212,7 +213,7 @@ void OCT_SIMD_PRODUCT(const float *x, int64_t k, int64_t n, const float *w, int 
 
 /* --- depthwise --- */
 
-/* Pixels [x0, x1) of one vector of channels; all taps inside across. K is a constant: 3 or 5. */
+/* Pixels [x0, x1) of one vector of channels; no padding across. K is a constant: 3 or 5. */
 INLINE void dw_inside(const oct_conv *c, const float *x, const float *w, vf bias, float *y,
                       int64_t n, int64_t ky0, int64_t ky1, const int K)
 {
@@ -252,7 +253,7 @@ INLINE void dw_inside(const oct_conv *c, const float *x, const float *w, vf bias
     }
 }
 
-/* Any kernel, any position: taps outside the picture are left out one by one. */
+/* Any kernel, any position: taps in the padding are skipped one by one. */
 static void dw_anywhere(const oct_conv *c, const float *image, const float *w, vf bias, float *y,
                         int64_t oy, int64_t x0, int64_t x1, int64_t lanes)
 {
@@ -304,7 +305,7 @@ static void depthwise(const oct_conv *c, const oct_conv_io *io, int64_t y)
 {
     const bool fast = c->kernel[0] == c->kernel[1] && (c->kernel[0] == 3 || c->kernel[0] == 5) &&
                       c->dilation[0] == 1 && c->dilation[1] == 1;
-    /* pixels whose taps across are all inside */
+    /* pixels whose taps across are all inside the image */
     int64_t in0 = clamp(oct_ceil_div(c->pad[1], c->stride[1]), 0, c->out_w);
     int64_t in1 = c->in_w + c->pad[1] - c->kernel[1] < 0
                       ? 0
@@ -319,9 +320,10 @@ static void depthwise(const oct_conv *c, const oct_conv_io *io, int64_t y)
         const bool whole = lanes == VW;
 
         dw_vector(c, io, y, first, lanes, whole ? in0 : 0, whole ? in1 : 0);
-        finish(c->act, c->residual_scale,
-               io->residual ? io->residual + at * c->residual_pitch + first : NULL,
-               c->residual_pitch, io->y + at * c->out_pitch + first, c->out_pitch, c->out_w, lanes);
+        apply_epilogue(c->act, c->residual_scale,
+                       io->residual ? io->residual + at * c->residual_pitch + first : NULL,
+                       c->residual_pitch, io->y + at * c->out_pitch + first, c->out_pitch, c->out_w,
+                       lanes);
     }
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution in f32, channels-last: what the vector code is told. */
+/* Convolution in f32, NHWC: parameters of the vector code. */
 #ifndef OCT_EXEC_SIMD_SIMD_CONV_H
 #define OCT_EXEC_SIMD_SIMD_CONV_H
 
 #include "exec/act.h"
 
-/* A block of output channels that one pass over the input makes. */
+/* A block of output channels that one pass over the input computes. */
 typedef struct oct_conv_block {
     int n_vec;         /* vectors of channels */
     int64_t first;     /* first output channel */
@@ -30,7 +30,7 @@ typedef struct oct_conv {
     int64_t dw_pitch;
 } oct_conv;
 
-/* One picture. */
+/* One image. */
 typedef struct oct_conv_io {
     const float *x, *residual; /* residual may be NULL */
     float *y;
@@ -51,7 +51,7 @@ typedef struct oct_conv_simd {
     /* Row y of a depthwise convolution, all channels. */
     void (*depthwise)(const oct_conv *c, const oct_conv_io *io, int64_t y);
 
-    /* Tiles of 4x4 output pixels, counted over all pictures; at most OCT_WINOGRAD_TILES. */
+    /* Tiles of 4x4 output pixels, counted over all images; at most OCT_WINOGRAD_TILES. */
     void (*winograd)(const oct_conv *c, const oct_conv_io *io, int64_t first, int64_t n);
 } oct_conv_simd;
 

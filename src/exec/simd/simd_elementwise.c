@@ -173,8 +173,8 @@ INLINE vf mean_of_columns(const float *x, const float *w, int64_t len, int64_t s
     return mean / sum;
 }
 
-static void expectation(const float *x, const float *w, float *y, int64_t len, int64_t step,
-                        int64_t inner)
+static void expected_value(const float *x, const float *w, float *y, int64_t len, int64_t step,
+                           int64_t inner)
 {
     int64_t i = 0;
 
@@ -203,7 +203,7 @@ INLINE void mix_loop(const float *w, const float *const *x, int n_x, float *y, i
     }
 }
 
-static void mix(const float *w, const float *const *x, int n_x, float *y, int64_t n)
+static void weighted_sum(const float *w, const float *const *x, int n_x, float *y, int64_t n)
 {
     if (n_x == 4)
         mix_loop(w, x, 4, y, n);
@@ -227,15 +227,15 @@ static void axpy(float w, const float *x, float *y, int64_t n, bool first)
         y[i] += w * x[i];
 }
 
-/* --- codes and back --- */
+/* --- fake quantization --- */
 
-/* A code is never a negative zero, so neither is what it stands for. */
+/* A code is never a negative zero, so neither is its value. */
 INLINE vf whole(vf x)
 {
     return __builtin_convertvector(__builtin_convertvector(vround(x), vi), vf);
 }
 
-/* Not a number becomes the lowest code, as vmax() gives its second operand. */
+/* NaN becomes the lowest code, as vmax() returns its second operand. */
 INLINE vf fake(vf x, vf scale, vf low, vf high)
 {
     return whole(vmin(vmax(x / scale, low), high)) * scale;
@@ -264,7 +264,7 @@ static void fake_quantize(const float *x, float *y, int64_t n, const float *scal
 
 /* --- transposing --- */
 
-/* Lanes of two vectors take turns: those of the first halves, those of the second. */
+/* Interleaves the lanes of two vectors: those of the first halves, those of the second. */
 #if VW == 16
 #define FIRST_HALVES(a, b)                                                                         \
     __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
@@ -278,8 +278,8 @@ static void fake_quantize(const float *x, float *y, int64_t n, const float *scal
 #define SECOND_HALVES(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 #endif
 
-/* A square of VW x VW: each round puts rows that are VW / 2 apart beside each other. */
-INLINE void turn(vf row[VW])
+/* Transposes VW x VW in registers: each round interleaves rows that are VW / 2 apart. */
+INLINE void transpose_square(vf row[VW])
 {
     for (int width = 1; width < VW; width *= 2) {
         vf next[VW];
@@ -299,12 +299,12 @@ static void transpose_whole(const float *x, int64_t x_pitch, float *y, int64_t y
 
     for (int i = 0; i < VW; i++)
         row[i] = load(x + i * x_pitch);
-    turn(row);
+    transpose_square(row);
     for (int i = 0; i < VW; i++)
         store(y + i * y_pitch, row[i]);
 }
 
-/* At the rim: only so many rows and columns are there. */
+/* At the edges: fewer rows and columns than a block. */
 static void transpose_part(const float *x, int64_t x_pitch, float *y, int64_t y_pitch, int64_t rows,
                            int64_t cols)
 {
@@ -338,11 +338,11 @@ const oct_simd OCT_SIMD_NAME = {
     .act = act,
     .binary = binary,
     .softmax = softmax,
-    .expectation = expectation,
-    .mix = mix,
+    .expected_value = expected_value,
+    .weighted_sum = weighted_sum,
     .axpy = axpy,
     .fake_quantize = fake_quantize,
     .transpose = transpose,
     .conv = &OCT_SIMD_CONV,
-    .look = &OCT_SIMD_STATS,
+    .stats = &OCT_SIMD_STATS,
 };

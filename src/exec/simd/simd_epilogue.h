@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations on vectors, and what follows a convolution while its result is still in cache. */
+/* Activations on vectors, and the epilogue of a convolution while its result is still in cache. */
 #ifndef OCT_EXEC_SIMD_SIMD_EPILOGUE_H
 #define OCT_EXEC_SIMD_SIMD_EPILOGUE_H
 
@@ -107,8 +107,9 @@ static inline void act_rows(const oct_act *act, float *y, int64_t pitch, int64_t
 }
 
 /* y = act[1](act[0](y) + scale * residual) for rows x n values */
-static inline void finish(const oct_act act[2], float scale, const float *residual,
-                          int64_t residual_pitch, float *y, int64_t pitch, int64_t rows, int64_t n)
+static inline void apply_epilogue(const oct_act act[2], float scale, const float *residual,
+                                  int64_t residual_pitch, float *y, int64_t pitch, int64_t rows,
+                                  int64_t n)
 {
     if (act[0].kind) act_rows(&act[0], y, pitch, rows, n);
     if (!residual) return;

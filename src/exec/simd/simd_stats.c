@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What calibration does with each number of each value; compiled for each instruction set. */
+/* Statistics of calibration over all elements; compiled for each instruction set. */
 #include "exec/simd/simd_stats.h"
 
 #include "exec/simd/vec.h"
 
 enum {
     RUN = 16, /* rows summed up in float */
-    NV = 4,   /* vectors side by side: chains of additions that need not wait for each other */
+    NV = 4,   /* vectors side by side: independent chains of additions */
 };
 
 INLINE vf load_some(const float *p, int64_t n)
@@ -24,7 +24,7 @@ INLINE void store_some(float *p, vf v, int64_t n)
 
 /* --- extremes --- */
 
-/* A running value is the second operand: that is what vmin() and vmax() give for a NaN. */
+/* The running extreme is the second operand: that is what vmin() and vmax() return for NaN. */
 INLINE void scan_columns(oct_column_stats *l, int at, const float *x, int64_t rows, int64_t pitch,
                          int nv, int64_t n)
 {

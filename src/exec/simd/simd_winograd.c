@@ -105,7 +105,8 @@ static void transform_output(const oct_conv *c, const oct_conv_block *b, const f
     }
 }
 
-static void finish_tile(const oct_conv *c, const oct_conv_io *io, const oct_conv_block *b, place at)
+static void epilogue_tile(const oct_conv *c, const oct_conv_io *io, const oct_conv_block *b,
+                          place at)
 {
     const int64_t columns = OCT_MIN(4, c->out_w - at.x);
 
@@ -113,10 +114,10 @@ static void finish_tile(const oct_conv *c, const oct_conv_io *io, const oct_conv
     for (int64_t i = 0; i < OCT_MIN(4, c->out_h - at.y); i++) {
         const int64_t pixel = (at.image * c->out_h + at.y + i) * c->out_w + at.x;
 
-        finish(c->act, c->residual_scale,
-               io->residual ? io->residual + pixel * c->residual_pitch + b->first : NULL,
-               c->residual_pitch, io->y + pixel * c->out_pitch + b->first, c->out_pitch, columns,
-               b->n);
+        apply_epilogue(c->act, c->residual_scale,
+                       io->residual ? io->residual + pixel * c->residual_pitch + b->first : NULL,
+                       c->residual_pitch, io->y + pixel * c->out_pitch + b->first, c->out_pitch,
+                       columns, b->n);
     }
 }
 
@@ -138,7 +139,7 @@ void OCT_SIMD_WINOGRAD(const oct_conv *c, const oct_conv_io *io, int64_t first, 
             const place at = place_of(c, first + t);
 
             transform_output(c, b, m + t * width, m_step, at, io->y);
-            finish_tile(c, io, b, at);
+            epilogue_tile(c, io, b, at);
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vectors of VW floats as the compiler's own vector type, and the mathematics on them. */
+/* Vectors of VW floats as the compiler's vector type, and the mathematics on them. */
 #ifndef OCT_EXEC_SIMD_VEC_H
 #define OCT_EXEC_SIMD_VEC_H
 
@@ -79,7 +79,7 @@ INLINE vf pick(vi mask, vf a, vf b)
     return a;
 }
 
-/* The instructions are named where the compiler does not find them in the general form. */
+/* Intrinsics where the compiler does not find the instruction in the general form. */
 #if VW == 16 && defined(__AVX512F__)
 INLINE vf vmax(vf a, vf b)
 {
@@ -153,7 +153,7 @@ INLINE vf vinverse(vf x)
 }
 #endif
 
-/* e^x to about 2e-7 relative (with fused multiply-add); x is cut to [-87, 88]. */
+/* e^x to about 2e-7 relative (with fused multiply-add); x is clamped to [-87, 88]. */
 INLINE vf vexp(vf x)
 {
     const vf y = vmin(vmax(x, splat(-87.0f)), splat(88.0f)), n = vround(y * 1.44269502f);

@@ -106,7 +106,7 @@ typedef struct pass {
 /* A plane as rows of a few columns, which are added up at the end. */
 static void add_planes(const oct_value_view *s, double *sum)
 {
-    const oct_stats_simd *simd = oct_simd_get()->look;
+    const oct_stats_simd *simd = oct_simd_get()->stats;
     const int64_t rows = s->pixels / OCT_STATS_LANES, whole = rows * OCT_STATS_LANES;
 
     for (int64_t c = 0; c < s->channels; c++) {
@@ -133,7 +133,7 @@ static void see_means(struct seer *k, oct_watch *w, const oct_value_view *s, int
     if (s->planar)
         add_planes(s, k->scratch);
     else
-        oct_simd_get()->look->sum(k->scratch, s->data, s->pixels, s->pitch, s->channels);
+        oct_simd_get()->stats->sum(k->scratch, s->data, s->pixels, s->pitch, s->channels);
     for (int64_t c = 0; c < w->channels; c++)
         w->sum[c] += on_grid(k->scratch[c], s->pixels * batch, 0x1p-20);
 }

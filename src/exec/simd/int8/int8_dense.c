@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dense convolution of codes: a tile of pixels times a block of output channels stays in registers
- * while all taps and input channels are added up, four at a time. Compiled once for each
- * instruction set.
+ * Dense convolution of codes: the accumulators of a tile of pixels times a block of output channels
+ * stay in registers while all taps and input channels are added, four at a time. Compiled once for
+ * each instruction set.
  */
 #include "exec/simd/int8/int8_epilogue.h"
 
 #define MAX_VEC    3
 #define MAX_PIXELS 14
 
-/* Where a tile reads: quads of codes, all inside memory. */
+/* What a tile reads: quads of codes, all inside memory. */
 typedef struct source {
     const uint8_t *x;    /* first tap of the first pixel */
-    const int32_t *quad; /* where each quad of taps lies, from there */
+    const int32_t *quad; /* offset of each quad of taps from there */
     int64_t n_quads;
     int64_t pixel; /* from pixel to pixel */
 } source;
 
-/* Where a tile goes: sums, or codes if what follows has a short form. */
+/* What a tile writes: accumulators, or codes if the epilogue has a short form. */
 typedef struct target {
     int32_t *sum;
     const oct_int8_epilogue *f;
@@ -27,7 +27,8 @@ typedef struct target {
 } target;
 
 #if defined(ROWS_TOGETHER)
-/* Codes from registers: writing and reading the sums would cost as much as a short product. */
+/* Codes from registers: storing and loading the accumulators would cost as much as a short
+ * product. */
 INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], const int MR,
                        const int NV)
 {
@@ -35,7 +36,7 @@ INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], co
 
     UNROLL for (int v = 0; v < NV; v++)
     {
-        const lists k = load_lists(to->f, to->first + v * VW);
+        const channel_params k = load_params(to->f, to->first + v * VW);
         const row_limits limits = pack_limits(&k);
 
         UNROLL for (int i = 0; i < MR; i += ROWS_TOGETHER)
@@ -57,7 +58,7 @@ INLINE void tile_codes(oct_int8_way way, const target *to, vi acc[][MAX_VEC], co
 }
 #endif
 
-/* MR pixels, NV vectors; MR, NV and the way are constants where this is called. */
+/* MR pixels, NV vectors; MR, NV and the form are constants where this is called. */
 INLINE void tile(oct_int8_way way, const source *s, const int8_t *w, const int32_t *base,
                  const target *to, const int MR, const int NV)
 {
@@ -84,7 +85,7 @@ INLINE void tile(oct_int8_way way, const source *s, const int8_t *w, const int32
             UNROLL for (int v = 0; v < NV; v++) acc[i][v] = dot(acc[i][v], xv, wv[v]);
         }
     }
-    if (way != OCT_INT8_WHOLE) {
+    if (way != OCT_INT8_GENERAL) {
         tile_codes(way, to, acc, MR, NV);
         return;
     }
@@ -99,7 +100,7 @@ typedef void (*tile_fn)(const source *s, const int8_t *w, const int32_t *base, c
     {                                                                                              \
         tile(way, s, w, base, to, MR, NV);                                                         \
     }
-#define TILE(MR, NV) TILE_AS(tile_##MR##_##NV, OCT_INT8_WHOLE, MR, NV)
+#define TILE(MR, NV) TILE_AS(tile_##MR##_##NV, OCT_INT8_GENERAL, MR, NV)
 
 /* clang-format off */
 TILE(1, 1) TILE(2, 1) TILE(3, 1) TILE(4, 1) TILE(5, 1) TILE(6, 1)
@@ -134,7 +135,7 @@ static const tile_fn tiles[MAX_VEC][MAX_PIXELS] = {
 /* clang-format on */
 
 #if defined(ROWS_TOGETHER)
-/* The usual sizes and ways go straight to codes. */
+/* The usual sizes and forms write codes directly. */
 /* clang-format off */
 #define CODES(MR, NV)                                                                              \
     TILE_AS(direct_##MR##_##NV, OCT_INT8_DIRECT, MR, NV)                                           \
@@ -152,7 +153,7 @@ static const tile_fn swish_tiles[MAX_VEC][MAX_PIXELS] = TABLE(swish);
 
 static tile_fn straight_tile(const oct_int8_epilogue *f, const oct_int8_block *b, int64_t pixels)
 {
-    if (!f->tame || b->n != (int64_t)b->n_vec * VW) return NULL;
+    if (!f->no_overflow || b->n != (int64_t)b->n_vec * VW) return NULL;
     if (f->way == OCT_INT8_DIRECT) return direct_tiles[b->n_vec - 1][pixels - 1];
     return f->way == OCT_INT8_SWISH ? swish_tiles[b->n_vec - 1][pixels - 1] : NULL;
 }
@@ -173,13 +174,13 @@ static const uint32_t max_pixels[MAX_VEC] = {8, 6, 4};
 static const uint32_t max_pixels[MAX_VEC] = {6, 4, 0};
 #endif
 
-/* Where the inputs of one output pixel lie: one picture, and the pixel outside it. */
+/* The inputs of one output pixel: one image, and the padding pixel. */
 typedef struct view {
     const oct_int8_conv *c;
     const uint8_t *x, *end, *pad;
 } view;
 
-/* Codes of `n` pixels of row iy from ix on, `step` apart, one after the other. */
+/* Copies the codes of `n` pixels of row iy from ix on, `step` apart, one after the other. */
 static uint8_t *copy_pixels(const view *in, int64_t iy, int64_t ix, int64_t n, int64_t step,
                             uint8_t *to)
 {
@@ -200,7 +201,7 @@ static uint8_t *copy_pixels(const view *in, int64_t iy, int64_t ix, int64_t n, i
     return to;
 }
 
-/* All taps of each pixel side by side: a matrix product is left. */
+/* im2col: all taps of each pixel side by side, so that a matrix product is left. */
 static void gather(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *to, source *s)
 {
     const oct_int8_conv *c = in->c;
@@ -219,14 +220,16 @@ static void gather(const view *in, int64_t y0, int64_t x0, int64_t n, uint8_t *t
     s->pixel = c->k_pad;
 }
 
-/* Points at what n output pixels from (y, x) on read; copies it where pads or odd sizes are. */
+/* Points at the input of n output pixels from (y, x) on; copies it where there is padding or an
+ * odd size. */
 static void find_source(const view *in, int64_t y, int64_t x, int64_t n, uint8_t *patch, source *s)
 {
     const oct_int8_conv *c = in->c;
     const int64_t y0 = y * c->stride[0] - c->pad[0], x0 = x * c->stride[1] - c->pad[1];
     const int64_t columns = (n - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
     const int64_t down = (c->kernel[0] - 1) * c->dilation[0] + 1;
-    /* whole quads are read: up to three codes more than there are taps, none behind the picture */
+    /* whole quads are read: up to three codes residual than there are taps, none after the end of
+     * the image */
     const int64_t end = ((y0 + down - 1) * c->in_w + x0 + columns - 1) * c->in_pitch +
                         c->k_pad / c->kernel[0] - (c->kernel[1] - 1) * c->c_in;
 
@@ -255,7 +258,7 @@ static uint32_t parts(int64_t n, uint32_t size)
     return ((uint32_t)n + size - 1) / size;
 }
 
-/* Results that will be written: floats are many, and rarely in the cache. */
+/* Prefetches results that will be written: floats are many, and rarely in the cache. */
 INLINE void fetch(const uint8_t *y, int64_t pitch, int64_t n, int64_t bytes)
 {
     for (int64_t i = 0; i < n; i++)
@@ -263,10 +266,10 @@ INLINE void fetch(const uint8_t *y, int64_t pitch, int64_t n, int64_t bytes)
             __builtin_prefetch(y + i * pitch + at, 1);
 }
 
-/* One block of channels of n pixels; `out` and `more` are those of its first channel. */
+/* One block of channels of n pixels; `out` and `residual` are those of its first channel. */
 static void run_block(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_block *b,
                       const int32_t *base, const source *s, int64_t n, uint8_t *out,
-                      const uint8_t *more, const int64_t pitch[2])
+                      const uint8_t *residual, const int64_t pitch[2])
 {
     int32_t sum[MAX_PIXELS * MAX_VEC * VW] __attribute__((aligned(64)));
     const int64_t width = (int64_t)b->n_vec * VW;
@@ -285,15 +288,15 @@ static void run_block(const oct_int8_conv *c, const oct_int8_epilogue *f, const 
         (straight ? straight : tiles[b->n_vec - 1][k - 1])(&part, b->w, base + b->first, &to);
         i += k;
         if (straight) continue;
-        INT8_SYM(finish)
-        (f, sum, width, b->first, b->n, k, more ? more + (i - k) * pitch[1] : NULL,
+        INT8_SYM(epilogue)
+        (f, sum, width, b->first, b->n, k, residual ? residual + (i - k) * pitch[1] : NULL,
          c->residual_pitch, to.y, c->out_pitch);
     }
 }
 
 /*
- * Pixels from x on that are looked for together: whole tiles, as even as possible. Those that read
- * beside the picture are copied, and stay few.
+ * Number of pixels from x on whose input is prepared together: whole tiles, as even as possible.
+ * Those that touch the padding are copied, so their number is kept small.
  */
 static int64_t chunk_at(const oct_int8_conv *c, int64_t x, int64_t x1, uint32_t step)
 {

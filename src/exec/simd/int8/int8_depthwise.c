@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Depthwise convolution of codes. Four rows of input are first interleaved, so that each lane has
- * four taps of one channel; a column made once serves all output pixels it belongs to. Compiled
- * once for each instruction set.
+ * Depthwise convolution of codes. Four rows of input are interleaved first, so that each lane has
+ * four taps of one channel; a column is interleaved once for all output pixels that read it.
+ * Compiled once for each instruction set.
  */
 #include "exec/simd/int8/int8_epilogue.h"
 
 #define CHUNK    OCT_INT8_DW_PIXELS
 #define MAX_HOLD 10 /* quads of weights that are kept in registers */
 
-/* One picture and one group of at most BW channels. */
+/* One image and one group of at most BW channels. */
 typedef struct group {
     const oct_int8_conv *c;
     const uint8_t *x, *pad; /* of the group's first channel */
@@ -54,7 +54,7 @@ static uint8_t *make_some(const uint8_t *const row[4], const int64_t step[4], in
                      : make_columns(row, step, columns, n, to, 4);
 }
 
-/* Columns x0.. of the rows of quad q, pads included. */
+/* Columns x0.. of the rows of quad q, padding included. */
 static void make_quad(const group *g, int64_t y0, int64_t x0, int64_t columns, int64_t q,
                       uint8_t *to)
 {
@@ -80,7 +80,7 @@ static void make_quad(const group *g, int64_t y0, int64_t x0, int64_t columns, i
 
 /* --- pixels of one vector of channels --- */
 
-/* Where they read and what they are multiplied with. */
+/* Their input and their weights. */
 typedef struct taps {
     const uint8_t *x;
     int64_t step, column, quad; /* from pixel to pixel, tap to tap across, quad to quad down */
@@ -89,7 +89,8 @@ typedef struct taps {
     const int32_t *base;
 } taps;
 
-/* KW x KQ quads are constants where this is called; next: pixels are as far apart as taps. */
+/* KW x KQ quads are constants where this is called; next: the pixel stride equals the tap
+ * stride. */
 INLINE vi sum_of(const taps *t, const quads *w, const uint8_t *x, int j, vi base, const int KW,
                  const int KQ, bool next)
 {
@@ -104,7 +105,7 @@ INLINE vi sum_of(const taps *t, const quads *w, const uint8_t *x, int j, vi base
     return acc;
 }
 
-INLINE void sums(const taps *t, int32_t *sum, int64_t n, const int KW, const int KQ)
+INLINE void accumulate(const taps *t, int32_t *sum, int64_t n, const int KW, const int KQ)
 {
     const vi base = load_vi(t->base);
     quads w[MAX_HOLD];
@@ -115,7 +116,7 @@ INLINE void sums(const taps *t, int32_t *sum, int64_t n, const int KW, const int
         store_vi(sum + i * VW, sum_of(t, w, t->x + i * t->step, 0, base, KW, KQ, false));
 }
 
-static void sums_of_any(const taps *t, int32_t *sum, int64_t n)
+static void accumulate_any(const taps *t, int32_t *sum, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         const uint8_t *x = t->x + i * t->step;
@@ -130,9 +131,9 @@ static void sums_of_any(const taps *t, int32_t *sum, int64_t n)
 }
 
 #if defined(ROWS_TOGETHER)
-/* The short forms of what follows, without a detour through memory; n is at least 4. */
-INLINE void straight(const form f, const taps *t, const lists *k, uint8_t *y, int64_t pitch,
-                     int64_t n, const int KW, const int KQ, bool next)
+/* The short forms of the epilogue, from registers; n is at least 4. */
+INLINE void straight(const form f, const taps *t, const channel_params *k, uint8_t *y,
+                     int64_t pitch, int64_t n, const int KW, const int KQ, bool next)
 {
     const row_limits limits = pack_limits(k);
     const vi base = load_vi(t->base);
@@ -141,7 +142,7 @@ INLINE void straight(const form f, const taps *t, const lists *k, uint8_t *y, in
     UNROLL for (int i = 0; i < KW * KQ; i++) w[i] =
         load_weights(t->w + (int64_t)i * VW * QUAD_BYTES);
     for (int64_t i = 0; i < n; i += ROWS_TOGETHER) {
-        /* the last four may be partly the same pixels again */
+        /* the last four may repeat some pixels */
         const int64_t at = OCT_MIN(i, n - ROWS_TOGETHER);
         vf v[ROWS_TOGETHER];
 
@@ -151,14 +152,15 @@ INLINE void straight(const form f, const taps *t, const lists *k, uint8_t *y, in
     }
 }
 
-/* Did it? Other forms and sizes go the long way. */
+/* Returns false for other forms and sizes, which go through memory. */
 static bool go_straight(const taps *t, const oct_int8_epilogue *f, int64_t first, int64_t lanes,
                         uint8_t *y, int64_t pitch, int64_t n)
 {
     const bool next = t->step == t->column;
-    const lists k = load_lists(f, first);
+    const channel_params k = load_params(f, first);
 
-    if (!f->tame || f->way == OCT_INT8_WHOLE || lanes < VW || n < ROWS_TOGETHER) return false;
+    if (!f->no_overflow || f->way == OCT_INT8_GENERAL || lanes < VW || n < ROWS_TOGETHER)
+        return false;
 #define GO_AS(way_, KW, KQ, next_)                                                                 \
     case way_:                                                                                     \
         straight((form){.way = way_}, t, &k, y, pitch, n, KW, KQ, next_);                          \
@@ -189,9 +191,9 @@ static bool go_straight(const taps *t, const oct_int8_epilogue *f, int64_t first
 }
 #endif
 
-/* n pixels of a group; `y` and `more` are those of its first channel. */
+/* n pixels of a group; `y` and `residual` are those of its first channel. */
 static void make_pixels(const group *g, const oct_int8_epilogue *f, const taps *all,
-                        const int32_t *base, const uint8_t *more, uint8_t *y, int64_t n)
+                        const int32_t *base, const uint8_t *residual, uint8_t *y, int64_t n)
 {
     const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4;
     const int64_t r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
@@ -208,13 +210,13 @@ static void make_pixels(const group *g, const oct_int8_epilogue *f, const taps *
         if (go_straight(&t, f, first, lanes, y + v, g->c->out_pitch, n)) continue;
 #endif
         if (t.kw == 3 && t.kq == 1)
-            sums(&t, sum, n, 3, 1);
+            accumulate(&t, sum, n, 3, 1);
         else if (t.kw == 5 && t.kq == 2)
-            sums(&t, sum, n, 5, 2);
+            accumulate(&t, sum, n, 5, 2);
         else
-            sums_of_any(&t, sum, n);
-        INT8_SYM(finish)
-        (f, sum, VW, first, lanes, n, more ? more + v * r_size : NULL, g->c->residual_pitch,
+            accumulate_any(&t, sum, n);
+        INT8_SYM(epilogue)
+        (f, sum, VW, first, lanes, n, residual ? residual + v * r_size : NULL, g->c->residual_pitch,
          y + v * y_size, g->c->out_pitch);
     }
 }
@@ -238,7 +240,7 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, con
 
         for (int64_t x = 0, n; x < c->out_w; x += n) {
             const int64_t at = y * c->out_w + x, rest = c->out_w - x;
-            const uint8_t *more = io->residual;
+            const uint8_t *residual = io->residual;
             int64_t columns;
 
             n = oct_ceil_div(rest, oct_ceil_div(rest, c->chunk));
@@ -248,7 +250,7 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, con
                 make_quad(&g, y0, x * c->stride[1] - c->pad[1], columns, q,
                           (uint8_t *)io->scratch + q * t.quad);
             make_pixels(&g, f, &t, io->base ? io->base : c->base,
-                        more ? more + (at * c->residual_pitch + first) * r_size : NULL,
+                        residual ? residual + (at * c->residual_pitch + first) * r_size : NULL,
                         (uint8_t *)io->y + (at * c->out_pitch + first) * y_size, n);
         }
     }

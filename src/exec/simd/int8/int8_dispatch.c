@@ -3,7 +3,7 @@
 #include "exec/simd/int8/simd_int8.h"
 #include "exec/simd/isa.h"
 
-extern const oct_int8 oct_int8_base, oct_int8_plain;
+extern const oct_int8 oct_int8_base, oct_int8_reference;
 #if defined(__x86_64__)
 extern const oct_int8 oct_int8_avx512_vnni, oct_int8_avx512, oct_int8_avx2_vnni, oct_int8_avx2;
 #endif
@@ -24,7 +24,7 @@ const oct_int8 *oct_int8_at(int i)
     const int n = oct_isa_list(oct_isa_cpu(), oct_isa_word(), sets);
 
     if (i < 0 || i > n) return NULL;
-    return i < n ? loops[sets[i]] : &oct_int8_plain; /* behind all others */
+    return i < n ? loops[sets[i]] : &oct_int8_reference; /* after all others */
 }
 
 const oct_int8 *oct_int8_get(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementwise loops on codes, and the table of all. Compiled once for each instruction set. */
+/* Elementwise loops on codes, and the function table. Compiled once for each instruction set. */
 #include "exec/simd/int8/int8_part.h"
 #include "exec/simd/simd_epilogue.h"
 
-/* A list along the row, or one entry for all of it. */
+/* One parameter for each element of the row, or one for all of them. */
 INLINE vf load_list(const float *p, int64_t n, int64_t i, int64_t lanes)
 {
     if (n == 1) return splat(*p);
@@ -33,7 +33,7 @@ INLINE void put_codes(uint8_t *p, vi v, int64_t lanes)
         store_codes_part(p, v, lanes);
 }
 
-/* A row of one kind is one long row if nothing lies between rows. */
+/* Rows with one common parameter are one long row if they are contiguous. */
 static oct_int8_strides flatten(const oct_int8_strides *r, bool same)
 {
     oct_int8_strides f = *r;
@@ -45,7 +45,7 @@ static oct_int8_strides flatten(const oct_int8_strides *r, bool same)
     return f;
 }
 
-/* Vectors across inside rows: a vector of channels, then all rows of it. */
+/* A vector of channels in the outer loop, all rows in the inner one. */
 #define FOR_COLUMNS(r)                                                                             \
     for (int64_t i = 0, lanes; lanes = OCT_MIN((r)->n - i, VW), i < (r)->n; i += VW)
 
@@ -247,12 +247,12 @@ const oct_int8 INT8_JOIN(oct_int8_, OCT_INT8_SET) = {
     .dense = INT8_SYM(dense),
     .depthwise = INT8_SYM(depthwise),
     .winograd = INT8_SYM(winograd),
-    .finish = INT8_SYM(finish),
+    .epilogue = INT8_SYM(epilogue),
     .quantize = quantize,
     .dequantize = dequantize,
     .requantize = requantize,
-    .quantize_planes = INT8_SYM(quantize_planes),
-    .dequantize_planes = INT8_SYM(dequantize_planes),
+    .quantize_nchw = INT8_SYM(quantize_nchw),
+    .dequantize_nchw = INT8_SYM(dequantize_nchw),
     .lookup = lookup,
     .lookup_f32 = lookup_f32,
     .binary = binary,

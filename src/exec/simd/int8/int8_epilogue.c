@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From sums to codes while they are in the first-level cache: scale, activation, residual,
- * rounding. Compiled once for each instruction set.
+ * The epilogue: accumulators to codes while they are in the first-level cache: scale, activation,
+ * residual, rounding. Compiled once for each instruction set.
  */
 #include "exec/simd/int8/int8_epilogue.h"
 
-/* Rows of sums, and where they go. */
+/* Rows of accumulators, and their destination. */
 typedef struct rows {
     int32_t *sum;
-    int64_t sum_pitch, n, count;
+    int64_t acc_pitch, n, count;
     void *y;
     int64_t y_pitch;
-    const void *more; /* residual */
-    int64_t more_pitch;
+    const void *residual; /* residual */
+    int64_t residual_pitch;
 } rows;
 
-/* Vectors of channels outside, so that what belongs to a channel stays in registers. */
+/* Vectors of channels in the outer loop, so that channel parameters stay in registers. */
 #define FOR_VECTORS(n_) for (int64_t v = 0, lanes; lanes = OCT_MIN((n_)-v, VW), v < (n_); v += VW)
 
-INLINE vf more_codes(const form w, const rows *r, int64_t i, int64_t v, int64_t lanes)
+INLINE vf residual_codes(const form w, const rows *r, int64_t i, int64_t v, int64_t lanes)
 {
-    const uint8_t *p = (const uint8_t *)r->more + i * r->more_pitch + v;
+    const uint8_t *p = (const uint8_t *)r->residual + i * r->residual_pitch + v;
 
-    if (!w.more) return splat(0);
+    if (!w.residual) return splat(0);
     return lanes == VW ? load_codes(p) : load_codes_part(p, lanes);
 }
 
-/* --- to codes, in one go --- */
+/* --- to codes, in one pass --- */
 
 /* All rows of one vector of channels. */
 INLINE void to_codes_vector(const form w, const oct_int8_epilogue *f, int64_t first, const rows *r,
                             int64_t v, int64_t lanes)
 {
-    const lists k = load_lists(f, first + v);
+    const channel_params k = load_params(f, first + v);
     uint8_t *y = (uint8_t *)r->y + v;
 
 #if defined(ROWS_TOGETHER)
@@ -40,21 +40,21 @@ INLINE void to_codes_vector(const form w, const oct_int8_epilogue *f, int64_t fi
         const row_limits limits = pack_limits(&k);
 
         for (int64_t i = 0; i < r->count; i += ROWS_TOGETHER) {
-            /* the last four may be partly the same rows again */
+            /* the last four may repeat some rows */
             const int64_t at = OCT_MIN(i, r->count - ROWS_TOGETHER);
             vf x[ROWS_TOGETHER];
 
             UNROLL for (int j = 0; j < ROWS_TOGETHER; j++) x[j] =
-                value_of(w, &k, load_vi(r->sum + (at + j) * r->sum_pitch + v),
-                         more_codes(w, r, at + j, v, VW));
+                value_of(w, &k, load_vi(r->sum + (at + j) * r->acc_pitch + v),
+                         residual_codes(w, r, at + j, v, VW));
             store_form_rows(w, &limits, x, y + at * r->y_pitch, r->y_pitch);
         }
         return;
     }
 #endif
     for (int64_t i = 0; i < r->count; i++) {
-        const vf x =
-            value_of(w, &k, load_vi(r->sum + i * r->sum_pitch + v), more_codes(w, r, i, v, lanes));
+        const vf x = value_of(w, &k, load_vi(r->sum + i * r->acc_pitch + v),
+                              residual_codes(w, r, i, v, lanes));
 
         if (lanes == VW)
             store_codes(y + i * r->y_pitch, code_of_value(&k, x));
@@ -73,7 +73,7 @@ static void short_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
     switch (f->way) {
 #define CASE(way_)                                                                                 \
     case way_:                                                                                     \
-        if (f->tame)                                                                               \
+        if (f->no_overflow)                                                                        \
             to_codes_rows((form){.way = way_}, f, first, r);                                       \
         else                                                                                       \
             to_codes_rows((form){.way = way_, .clamp = true}, f, first, r);                        \
@@ -88,9 +88,10 @@ static void short_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
     }
 }
 
-#define WHOLE(kind_, more_) to_codes_rows((form){OCT_INT8_WHOLE, kind_, more_, true}, f, first, r)
+#define WHOLE(kind_, residual_)                                                                    \
+    to_codes_rows((form){OCT_INT8_GENERAL, kind_, residual_, true}, f, first, r)
 
-static void whole_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void general_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
 #define ALONE(kind) WHOLE(kind, false)
     if (!f->act[0].kind) ALONE(OCT_ACT_NONE);
@@ -98,7 +99,7 @@ static void whole_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
 #undef ALONE
 }
 
-static void whole_form_with_residual(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void general_form_with_residual(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
 #define AND_MORE(kind) WHOLE(kind, true)
     if (!f->act[0].kind) AND_MORE(OCT_ACT_NONE);
@@ -108,19 +109,19 @@ static void whole_form_with_residual(const oct_int8_epilogue *f, int64_t first, 
 
 /* --- to floats, or in several steps --- */
 
-/* y = act(scale * sum + bias) */
+/* y = act(scale * accumulator + bias) */
 INLINE void first_act(oct_act_kind kind, const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
-    const rows local = *r; /* what is written may not be one of its fields */
+    const rows local = *r; /* a local copy: what is written cannot alias its fields */
 
     FOR_VECTORS(local.n)
     {
-        const lists k = load_lists(f, first + v);
+        const channel_params k = load_params(f, first + v);
         const int32_t *sum = local.sum + v;
         float *y = (float *)local.y + v;
 
         for (int64_t i = 0; i < local.count; i++) {
-            const vf s = to_float(load_vi(sum + i * local.sum_pitch));
+            const vf s = to_float(load_vi(sum + i * local.acc_pitch));
 
             store_part_or_all(y + i * local.y_pitch, activate(kind, s * k.scale + k.bias, k.a, k.b),
                               lanes);
@@ -143,17 +144,17 @@ static void add_residual(const oct_int8_epilogue *f, int64_t first, const rows *
 {
     FOR_VECTORS(r->n)
     {
-        const lists k = load_lists(f, first + v);
+        const channel_params k = load_params(f, first + v);
 
         for (int64_t i = 0; i < r->count; i++) {
             float *x = (float *)r->y + i * r->y_pitch + v;
-            const float *more = (const float *)r->more + i * r->more_pitch + v;
+            const float *residual = (const float *)r->residual + i * r->residual_pitch + v;
             vf m;
 
             if (f->residual == OCT_INT8_U8)
-                m = more_codes((form){.more = true}, r, i, v, lanes) - k.r_zero;
+                m = residual_codes((form){.residual = true}, r, i, v, lanes) - k.r_zero;
             else
-                m = lanes == VW ? load(more) : load_part(more, lanes);
+                m = lanes == VW ? load(residual) : load_part(residual, lanes);
             store(x, load(x) + m * k.r_scale);
         }
     }
@@ -165,10 +166,10 @@ static void to_result(const oct_int8_epilogue *f, int64_t first, const rows *r)
 
     FOR_VECTORS(r->n)
     {
-        const lists k = load_lists(f, first + v);
+        const channel_params k = load_params(f, first + v);
 
         for (int64_t i = 0; i < r->count; i++) {
-            const vf value = load(x + i * r->sum_pitch + v);
+            const vf value = load(x + i * r->acc_pitch + v);
             const int64_t at = i * r->y_pitch + v;
 
             if (f->out == OCT_INT8_F32)
@@ -181,43 +182,43 @@ static void to_result(const oct_int8_epilogue *f, int64_t first, const rows *r)
     }
 }
 
-/* Floats in place of the sums, until all is added. */
+/* Floats replace the accumulators until the residual is added. */
 static void in_steps(const oct_int8_epilogue *f, int64_t first, const rows *r)
 {
     rows floats = *r;
 
     floats.y = r->sum;
-    floats.y_pitch = r->sum_pitch;
-    floats.n = oct_ceil_div(r->n, VW) * VW; /* the sums' rows are whole vectors */
+    floats.y_pitch = r->acc_pitch;
+    floats.n = oct_ceil_div(r->n, VW) * VW; /* rows of accumulators are whole vectors */
     to_floats(f, first, &floats);
     floats.n = r->n;
     add_residual(f, first, &floats);
-    if (f->act[1].kind) act_rows(&f->act[1], floats.y, r->sum_pitch, r->count, r->n);
+    if (f->act[1].kind) act_rows(&f->act[1], floats.y, r->acc_pitch, r->count, r->n);
     to_result(f, first, r);
 }
 
-static void copy_sums(const rows *r)
+static void copy_accumulators(const rows *r)
 {
     for (int64_t i = 0; i < r->count; i++)
-        memcpy((int32_t *)r->y + i * r->y_pitch, r->sum + i * r->sum_pitch,
+        memcpy((int32_t *)r->y + i * r->y_pitch, r->sum + i * r->acc_pitch,
                (size_t)r->n * sizeof(int32_t));
 }
 
-void INT8_SYM(finish)(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
-                      int64_t n, int64_t count, const void *more, int64_t more_pitch, void *y,
-                      int64_t y_pitch)
+void INT8_SYM(epilogue)(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
+                        int64_t n, int64_t count, const void *residual, int64_t residual_pitch,
+                        void *y, int64_t y_pitch)
 {
-    const rows r = {sum, sum_pitch, n, count, y, y_pitch, more, more_pitch};
+    const rows r = {sum, acc_pitch, n, count, y, y_pitch, residual, residual_pitch};
     const bool codes = f->out == OCT_INT8_U8;
 
     if (f->out == OCT_INT8_S32) {
-        copy_sums(&r);
-    } else if (f->way != OCT_INT8_WHOLE) {
+        copy_accumulators(&r);
+    } else if (f->way != OCT_INT8_GENERAL) {
         short_form(f, first, &r);
     } else if (!f->residual) {
-        codes ? whole_form(f, first, &r) : to_floats(f, first, &r);
+        codes ? general_form(f, first, &r) : to_floats(f, first, &r);
     } else if (codes && f->residual == OCT_INT8_U8 && !f->act[1].kind) {
-        whole_form_with_residual(f, first, &r);
+        general_form_with_residual(f, first, &r);
     } else {
         in_steps(f, first, &r);
     }

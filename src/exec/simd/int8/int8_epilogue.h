@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From sums to codes in registers; what the loops of one instruction set share. */
+/* The epilogue in registers: accumulators to codes. Shared by the loops of one instruction set. */
 #ifndef OCT_EXEC_SIMD_INT8_INT8_EPILOGUE_H
 #define OCT_EXEC_SIMD_INT8_INT8_EPILOGUE_H
 
@@ -47,7 +47,7 @@ INLINE unit unit_of(vf one)
 
 /*
  * one * (1 + 2^(x * slope)) to 1e-6 relative; the caller keeps |x * slope| <= MAX_POWER. The power
- * is rounded to sixteenths, which a table knows; a short polynomial makes the rest. The same
+ * is rounded to sixteenths, which a table holds; a short polynomial gives the rest. The same
  * operations on every set: codes may not depend on the machine.
  */
 INLINE vf one_plus_power(vf x, vf slope, const unit *u)
@@ -92,7 +92,7 @@ INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
     vf slope, t;
 
     switch (kind) {
-    case OCT_ACT_SWISH: /* the power is cut, not x: its slope may be anything */
+    case OCT_ACT_SWISH: /* the power is clamped, not x: its slope may be anything */
         t = cut(x * a * MINUS_LOG2_E, splat(MAX_POWER));
         return x / one_plus_power(t, splat(1.0f), &one);
     case OCT_ACT_SIGMOID:
@@ -107,32 +107,32 @@ INLINE vf activate(oct_act_kind kind, vf x, vf a, vf b)
     }
 }
 
-/* What belongs to a vector of channels. */
-typedef struct lists {
+/* The parameters of a vector of channels. */
+typedef struct channel_params {
     vf scale, bias, slope, limit, r_scale, r_zero, inv, low, high, a, b;
     vi zero;
     unit swish; /* 1 / scale */
-} lists;
+} channel_params;
 
-INLINE lists load_lists(const oct_int8_epilogue *f, int64_t at)
+INLINE channel_params load_params(const oct_int8_epilogue *f, int64_t at)
 {
-    return (lists){load(f->scale + at),       load(f->bias + at),    load(f->slope + at),
-                   load(f->limit + at),       load(f->r_scale + at), load(f->r_zero + at),
-                   load(f->inv + at),         load(f->low + at),     load(f->high + at),
-                   splat(f->act[0].a),        splat(f->act[0].b),    load_vi(f->zero + at),
-                   unit_of(load(f->inv + at))};
+    return (channel_params){load(f->scale + at),       load(f->bias + at),    load(f->slope + at),
+                            load(f->limit + at),       load(f->r_scale + at), load(f->r_zero + at),
+                            load(f->inv + at),         load(f->low + at),     load(f->high + at),
+                            splat(f->act[0].a),        splat(f->act[0].b),    load_vi(f->zero + at),
+                            unit_of(load(f->inv + at))};
 }
 
 /* Constants where this is used, so that each form gets its own loop. */
 typedef struct form {
     oct_int8_way way;
-    oct_act_kind kind; /* of the whole way */
-    bool more;         /* a residual of codes follows */
-    bool clamp;        /* a sum may be too large to be rounded */
+    oct_act_kind kind; /* of the general form */
+    bool residual;     /* a residual of codes is added */
+    bool clamp;        /* a result may be too large to be rounded: clamp it first */
 } form;
 
 /* The result above its zero point, not yet rounded; r: codes of the residual, if any. */
-INLINE vf value_of(const form w, const lists *k, vi sum, vf r)
+INLINE vf value_of(const form w, const channel_params *k, vi sum, vf r)
 {
     const vf s = to_float(sum);
     vf x;
@@ -149,13 +149,13 @@ INLINE vf value_of(const form w, const lists *k, vi sum, vf r)
         x = pick(x < 0.0f, x * k->a, x);
     } else {
         x = activate(w.kind, s * k->scale + k->bias, k->a, k->b);
-        if (w.more) x += (r - k->r_zero) * k->r_scale;
+        if (w.residual) x += (r - k->r_zero) * k->r_scale;
         x = x * k->inv;
     }
     return w.clamp ? vmin(vmax(x, k->low), k->high) : x;
 }
 
-INLINE vi code_of_value(const lists *k, vf x)
+INLINE vi code_of_value(const channel_params *k, vf x)
 {
     return code_of(x, k->low, k->high, k->zero);
 }
@@ -169,7 +169,7 @@ typedef struct row_limits {
     __m512i middle;          /* zero points less 128, of 32 bits */
 } row_limits;
 
-INLINE row_limits pack_limits(const lists *k)
+INLINE row_limits pack_limits(const channel_params *k)
 {
     const __m512i low = (__m512i)(round_vi(k->low) + k->zero);
     const __m512i high = (__m512i)(round_vi(k->high) + k->zero);
@@ -180,7 +180,7 @@ INLINE row_limits pack_limits(const lists *k)
                         (__m512i)(k->zero - 128)};
 }
 
-/* Four rows of 16 values to codes: packing saturates, so no row is clamped by itself. */
+/* Four rows of 16 results to codes: packing saturates, so no row is clamped by itself. */
 INLINE void store_rows(const row_limits *k, const vf x[4], uint8_t *y, int64_t pitch)
 {
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
@@ -198,8 +198,8 @@ INLINE void store_rows(const row_limits *k, const vf x[4], uint8_t *y, int64_t p
 }
 
 /*
- * The same of one form. Swish has no limits but those of a byte, where narrowing saturates; beside
- * its long chains of operations four short ones are faster than one for all.
+ * The same for one form. Swish is limited only by the range of a byte, where narrowing saturates;
+ * beside its long chains of operations four short ones are faster than one for all.
  */
 INLINE void store_form_rows(const form w, const row_limits *k, const vf x[4], uint8_t *y,
                             int64_t pitch)

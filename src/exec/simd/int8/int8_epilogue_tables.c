@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each channel's results are made with, as vectors read it: scales, zero points and limits. */
+/* The epilogue's parameters by channel, as vectors load them: scales, zero points and limits. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -7,29 +7,29 @@
 #include "exec/simd/int8/simd_int8.h"
 #include "op/quant.h"
 
-static size_t lists_size(int64_t c, int n)
+static size_t arrays_size(int64_t c, int n)
 {
     return (size_t)oct_int8_padded(c) * sizeof(float) * (size_t)n;
 }
 
-/* n lists for c channels, all zero. The last is one of integers: it is returned. */
-static int32_t *cut_lists(void *memory, int64_t c, int n, float **list)
+/* n arrays for c channels, all zero. The last one holds integers: it is returned. */
+static int32_t *take_arrays(void *memory, int64_t c, int n, float **list)
 {
     const int64_t padded = oct_int8_padded(c);
 
-    memset(memory, 0, lists_size(c, n));
+    memset(memory, 0, arrays_size(c, n));
     for (int i = 0; i < n; i++)
         list[i] = (float *)memory + i * padded;
     return (int32_t *)memory + (n - 1) * padded;
 }
 
-/* --- what follows a sum --- */
+/* --- epilogue --- */
 
-enum { SCALE, BIAS, SLOPE, LIMIT, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_LISTS };
+enum { SCALE, BIAS, SLOPE, LIMIT, R_SCALE, R_ZERO, INV, LOW, HIGH, ZERO, N_ARRAYS };
 
 size_t oct_int8_epilogue_size(int64_t c)
 {
-    return lists_size(c, N_LISTS);
+    return arrays_size(c, N_ARRAYS);
 }
 
 static float scale_of(const oct_int8_codes *q, int64_t i)
@@ -53,7 +53,7 @@ static bool is_linear(const oct_act *a)
     return a->kind == OCT_ACT_NONE || a->kind == OCT_ACT_RELU || a->kind == OCT_ACT_CLIP;
 }
 
-/* Limits of a result above its zero point; those of a linear activation are in them. */
+/* Limits of a result above its zero point, including those of Relu and Clip. */
 static void limits(const oct_act *act, float scale, int32_t zero, float *low, float *high)
 {
     int32_t lo = 0, hi = 255;
@@ -69,21 +69,21 @@ static void limits(const oct_act *act, float scale, int32_t zero, float *low, fl
 
 static oct_int8_way way_of(const oct_int8_epilogue_spec *s)
 {
-    if (s->out != OCT_INT8_U8 || s->residual || s->bias || s->act[1].kind) return OCT_INT8_WHOLE;
+    if (s->out != OCT_INT8_U8 || s->residual || s->bias || s->act[1].kind) return OCT_INT8_GENERAL;
     if (is_linear(&s->act[0])) return OCT_INT8_DIRECT;
     switch (s->act[0].kind) {
     case OCT_ACT_LEAKY:
-        return fabsf(s->act[0].a) <= 1 ? OCT_INT8_LEAKY : OCT_INT8_WHOLE;
+        return fabsf(s->act[0].a) <= 1 ? OCT_INT8_LEAKY : OCT_INT8_GENERAL;
     case OCT_ACT_SWISH:
         return OCT_INT8_SWISH;
     case OCT_ACT_HARD_SWISH:
         return OCT_INT8_HARD_SWISH;
     default:
-        return OCT_INT8_WHOLE;
+        return OCT_INT8_GENERAL;
     }
 }
 
-/* Swish divides by it: what is so small makes nothing of any sum. */
+/* Swish divides by it; a scale this small makes every result zero. */
 static float swish_scale(float scale)
 {
     return fabsf(scale) < 1e-30f ? 1e-30f : scale;
@@ -92,11 +92,11 @@ static float swish_scale(float scale)
 void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_int8_epilogue *f)
 {
     const oct_act none = {0};
-    float *list[N_LISTS];
-    int32_t *zeros = cut_lists(memory, s->c, N_LISTS, list);
+    float *list[N_ARRAYS];
+    int32_t *zeros = take_arrays(memory, s->c, N_ARRAYS, list);
 
-    *f =
-        (oct_int8_epilogue){.way = way_of(s), .out = s->out, .residual = s->residual, .tame = true};
+    *f = (oct_int8_epilogue){
+        .way = way_of(s), .out = s->out, .residual = s->residual, .no_overflow = true};
     for (int i = 0; i < 2; i++)
         f->act[i] = s->act[i];
     for (int64_t i = 0; i < s->c; i++) {
@@ -108,8 +108,8 @@ void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_i
             list[SLOPE][i] = -1.44269504f * s->act[0].a * list[SCALE][i];
         if (s->act[0].kind == OCT_ACT_HARD_SWISH) list[SLOPE][i] = list[SCALE][i] / 6.0f;
         list[LIMIT][i] = fminf(120.0f / fabsf(list[SLOPE][i]), FLT_MAX);
-        if (f->way != OCT_INT8_WHOLE) list[SCALE][i] = list[SCALE][i] / unit;
-        if (!(fabsf(list[SCALE][i]) < 0.25f)) f->tame = false;
+        if (f->way != OCT_INT8_GENERAL) list[SCALE][i] = list[SCALE][i] / unit;
+        if (!(fabsf(list[SCALE][i]) < 0.25f)) f->no_overflow = false;
         list[BIAS][i] = s->bias ? s->bias[i] : 0.0f;
         list[INV][i] = 1.0f / (f->way == OCT_INT8_SWISH ? swish_scale(list[SCALE][i]) : unit);
         limits(f->way == OCT_INT8_DIRECT ? &s->act[0] : &none, unit, zeros[i], &list[LOW][i],
@@ -139,11 +139,11 @@ enum { A_SCALE, B_SCALE, A_ZERO, B_ZERO, SHIFT, B_INV, B_LOW, B_HIGH, B_OUT_ZERO
 
 size_t oct_int8_binary_size(int64_t c)
 {
-    return lists_size(c, N_BINARY);
+    return arrays_size(c, N_BINARY);
 }
 
-/* The zero point of the result less the share of the operands'. The order of the operations is
- * ONNX Runtime's: it decides ties. */
+/* The zero point of the result less the operands' zero-point terms. The order of the operations
+ * is ONNX Runtime's: it decides ties. */
 static float shift_of(const oct_int8_binary_spec *s, float zero, float a, float sa, float b,
                       float sb)
 {
@@ -161,7 +161,7 @@ void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_
     const bool direct = s->out == OCT_INT8_U8 && is_linear(&s->act);
     const oct_act none = {0};
     float *list[N_BINARY];
-    int32_t *zeros = cut_lists(memory, s->c, N_BINARY, list);
+    int32_t *zeros = take_arrays(memory, s->c, N_BINARY, list);
 
     for (int64_t k = 0; k < padded; k++) { /* one for all: as many as a vector may have */
         const int64_t i = OCT_MIN(k, s->c - 1);
@@ -180,7 +180,7 @@ void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_
         list[B_INV][k] = 1.0f / unit;
         limits(direct ? &s->act : &none, unit, zero, &list[B_LOW][k], &list[B_HIGH][k]);
         zeros[k] = zero;
-        if (direct) { /* the zero point is in the shift */
+        if (direct) { /* the zero point is part of the shift */
             list[B_LOW][k] += (float)(zero - s->offset);
             list[B_HIGH][k] += (float)(zero - s->offset);
             zeros[k] = s->offset;

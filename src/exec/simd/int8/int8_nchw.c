@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes channels-last to and from planes of f32, block by block through a small buffer of bytes.
- * Compiled once for each instruction set.
+ * NHWC codes to and from f32 NCHW, block by block through a small buffer of bytes. Compiled once
+ * for each instruction set.
  */
 #include "exec/simd/int8/int8_part.h"
 
@@ -28,8 +28,8 @@ INLINE __m128i thirds(int which, int part)
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
-/* Three channels, nothing else between pixels: a picture. 16 pixels at a time. */
-static void put_picture(const block *b, uint8_t *y)
+/* Three contiguous channels (an RGB image), 16 pixels at a time. */
+static void put_rgb(const block *b, uint8_t *y)
 {
     __m128i order[3][3];
 
@@ -58,7 +58,7 @@ static void put_pixels(const block *b, int64_t c, int64_t pixels, uint8_t *y, in
 
 #if VW >= 8 && defined(__AVX2__)
     if (c == 3 && pitch == 3 && pixels == PIXELS) {
-        put_picture(b, y);
+        put_rgb(b, y);
         return;
     }
 #endif
@@ -77,16 +77,16 @@ static void put_pixels(const block *b, int64_t c, int64_t pixels, uint8_t *y, in
 #if VW == 16 && defined(__AVX512BW__)
 #define AHEAD 1024 /* floats that are fetched before they are read */
 
-/* rint(x / scale); packing makes codes of it: too much is cut here, too little there. */
+/* rint(x / scale), clamped from above here; packing saturates below. */
 INLINE __m512i steps(const float *x, vf scale, vf high)
 {
     _mm_prefetch((const char *)(x + AHEAD), _MM_HINT_T0);
     return _mm512_cvtps_epi32(_mm512_min_ps((__m512)high, (__m512)(load(x) / scale)));
 }
 
-/* Three channels side by side, 16 pixels at a time, as many as are whole; how many. */
-static int64_t quantize_picture(const oct_int8_codes *q, const float *x, int64_t plane,
-                                int64_t pixels, uint8_t *y)
+/* Three contiguous channels, 16 pixels at a time; returns the number of pixels done. */
+static int64_t quantize_rgb(const oct_int8_codes *q, const float *x, int64_t plane, int64_t pixels,
+                            uint8_t *y)
 {
     const __m512i pick =
         _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11, -1, -1, -1, -1));
@@ -117,21 +117,21 @@ static int64_t quantize_picture(const oct_int8_codes *q, const float *x, int64_t
     return i;
 }
 #else
-static int64_t quantize_picture(const oct_int8_codes *q, const float *x, int64_t plane,
-                                int64_t pixels, uint8_t *y)
+static int64_t quantize_rgb(const oct_int8_codes *q, const float *x, int64_t plane, int64_t pixels,
+                            uint8_t *y)
 {
-    (void)q, (void)x, (void)plane, (void)pixels, (void)y; /* block by block is as good */
+    (void)q, (void)x, (void)plane, (void)pixels, (void)y; /* block by block is as fast */
     return 0;
 }
 #endif
 
-void INT8_SYM(quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
-                               int64_t pixels, uint8_t *y, int64_t pitch)
+void INT8_SYM(quantize_nchw)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
+                             int64_t pixels, uint8_t *y, int64_t pitch)
 {
     block b;
 
-    for (int64_t i = c == 3 && pitch == 3 ? quantize_picture(q, x, plane, pixels, y) : 0;
-         i < pixels; i += PIXELS)
+    for (int64_t i = c == 3 && pitch == 3 ? quantize_rgb(q, x, plane, pixels, y) : 0; i < pixels;
+         i += PIXELS)
         for (int64_t first = 0; first < c; first += CHANNELS) {
             const int64_t n = OCT_MIN(pixels - i, PIXELS), channels = OCT_MIN(c - first, CHANNELS);
 
@@ -151,8 +151,8 @@ void INT8_SYM(quantize_planes)(const oct_int8_codes *q, const float *x, int64_t 
         }
 }
 
-void INT8_SYM(dequantize_planes)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch,
-                                 int64_t c, int64_t pixels, float *y, int64_t plane)
+void INT8_SYM(dequantize_nchw)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
+                               int64_t pixels, float *y, int64_t plane)
 {
     block b;
 

@@ -4,20 +4,22 @@
 
 #include "exec/simd/int8/int8_winograd.h"
 
-#define ALIGN        64
-#define PATCH_BYTES  24576   /* copied input: with weights and sums it should stay in the cache */
-#define CHUNK_PIXELS 48      /* of input that is looked for together */
+#define ALIGN 64
+#define PATCH_BYTES                                                                                \
+    24576                    /* copied input: with weights and accumulators it should stay in the  \
+                              * cache */
+#define CHUNK_PIXELS 48      /* of input that is prepared together */
 #define GROUP_BYTES  393216  /* weights that should stay in the second-level cache */
-#define CHUNK_MACS   1200000 /* work that pays for handing it to a thread */
-#define SEGMENT      240     /* pixels of a picture that needs no rows (1x1) */
-#define SCRATCH_STEP 393216  /* from thread to thread, if that is enough */
+#define CHUNK_MACS   1200000 /* work that is worth a thread */
+#define SEGMENT      240     /* pixels of an image that needs no rows (1x1) */
+#define SCRATCH_STEP 393216  /* bytes between the data of two threads, to avoid false sharing */
 
 static size_t align_up(size_t n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Cuts the next part off a block of memory. */
+/* Takes the next part of a block of memory. */
 static void *take(uint8_t **memory, size_t size)
 {
     void *p = *memory;
@@ -82,7 +84,7 @@ static void put_quad(const oct_int8 *set, int8_t *vector, int64_t i, const int8_
     }
 }
 
-/* Blocks of nearly as many vectors; their weights follow. */
+/* Blocks of nearly the same number of vectors; their weights follow. */
 static void cut_blocks(const oct_int8 *set, oct_int8_conv *c)
 {
     const int64_t n_vec = oct_ceil_div(c->c_out, set->width);
@@ -138,7 +140,7 @@ static void pack_depthwise(const oct_int8 *set, const oct_int8_weights *w, int8_
             }
 }
 
-/* base = bias - sum of weight * zero point; wraps around like the sums themselves. */
+/* base = bias - sum of weight * zero point; wraps around like the accumulators themselves. */
 static void fill_base(const oct_int8_weights *w, const oct_int8_conv *c, int32_t *base,
                       int32_t *sum)
 {
@@ -162,7 +164,7 @@ static void fill_base(const oct_int8_weights *w, const oct_int8_conv *c, int32_t
     }
 }
 
-/* Weights of as many blocks as stay in the cache. */
+/* Number of blocks whose weights stay in the cache. */
 static int32_t blocks_together(const oct_int8 *set, const oct_int8_conv *c)
 {
     const int64_t fit = GROUP_BYTES / OCT_MAX(vector_bytes(set, c) * 2, 1);
@@ -170,7 +172,7 @@ static int32_t blocks_together(const oct_int8 *set, const oct_int8_conv *c)
     return (int32_t)OCT_MIN(OCT_MAX(fit, 1), c->n_blocks);
 }
 
-/* How the work is cut: rows, parts of rows, groups of blocks. */
+/* How the work is split: rows, parts of rows, groups of blocks. */
 static void share_out(const oct_int8 *set, oct_int8_conv *c)
 {
     const bool pointwise = c->kernel[0] == 1 && c->kernel[1] == 1 && c->stride[0] == 1 &&
@@ -178,7 +180,7 @@ static void share_out(const oct_int8 *set, oct_int8_conv *c)
                            c->out_w == c->in_w && !c->depthwise;
     int64_t macs;
 
-    if (pointwise) { /* all pixels are one long row; those of all pictures if nothing is between */
+    if (pointwise) { /* all pixels are one long row; those of all images if they are contiguous */
         const int64_t size = c->in_h * c->in_w;
         const bool one = c->in_step == size * c->in_pitch && c->out_step == size * c->out_pitch &&
                          c->residual_step == size * c->residual_pitch;
@@ -192,7 +194,7 @@ static void share_out(const oct_int8 *set, oct_int8_conv *c)
     c->group_size = c->depthwise ? 1 : blocks_together(set, c);
     c->groups = c->depthwise ? 1 : oct_ceil_div(c->n_blocks, c->group_size);
     macs = c->kernel[0] * c->kernel[1] * OCT_MIN(c->segment, c->out_w) * c->c_out / c->groups *
-           (c->depthwise ? 8 : c->c_in + 16); /* finishing is work, too */
+           (c->depthwise ? 8 : c->c_in + 16); /* the epilogue is work, too */
     c->grain = OCT_MAX(1, CHUNK_MACS / OCT_MAX(macs, 1));
 }
 
@@ -213,7 +215,7 @@ static void size_scratch(oct_int8_conv *c)
     }
 }
 
-/* Are taps or pixels so far apart that what lies between them is not worth copying? */
+/* Are taps or pixels so far apart that the bytes between them are not worth copying? */
 static bool spreads(const oct_int8_conv *c)
 {
     const double columns = (double)(c->kernel[1] - 1) * (double)c->dilation[1] +
@@ -224,20 +226,21 @@ static bool spreads(const oct_int8_conv *c)
     return columns * (double)c->kernel[0] * (double)c->c_in > 4e6;
 }
 
-/* Is each row of taps one run of codes, or made of whole quads? What follows a run meets zeros. */
+/* Is each row of taps one contiguous run, or made of whole quads? Codes after a run meet zero
+ * weights. */
 static bool has_runs(const oct_int8_conv *c)
 {
     return c->c_in % 4 == 0 || c->kernel[1] == 1 || (c->in_pitch == c->c_in && c->dilation[1] == 1);
 }
 
-/* Where the quads of taps lie: in the picture, and in what is copied of it. */
+/* Offsets of the quads of taps: in the image, and in the copied input. */
 static void place_quads(oct_int8_conv *c, int32_t *in, int32_t *patch)
 {
     const int64_t rows = c->gather ? 1 : c->kernel[0], run = c->k_pad / rows;
 
     for (int64_t q = 0; q < c->k_pad / 4; q++) {
         const int64_t y = q * 4 / run, at = q * 4 % run;
-        /* taps beside each other may be apart: then they are whole quads */
+        /* neighbouring taps may be apart: then they are whole quads */
         const int64_t x = c->c_in % 4 == 0 ? at / c->c_in : 0, i = at - x * c->c_in;
 
         patch[q] =
@@ -287,7 +290,7 @@ void oct_int8_conv_pack(const oct_int8 *set, const oct_int8_weights *w, void *me
     for (int64_t i = 0; i < c->c_in; i++)
         pad[i] = (uint8_t)(w->x_zero ? w->x_zero[w->n_zero > 1 ? i : 0] : 0);
     c->pad_pixel = pad;
-    /* the same for most layers: what a thread finds there is in its own cache, not in another's */
+    /* the same for most layers, so that a thread finds it in its own cache */
     c->scratch_size = OCT_MAX(c->scratch_size, SCRATCH_STEP);
     share_out(set, c);
 }

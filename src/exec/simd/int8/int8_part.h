@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What files of the integer loops, compiled for the same instruction set, share. */
+/* What the files of the integer loops share within one instruction set. */
 #ifndef OCT_EXEC_SIMD_INT8_INT8_PART_H
 #define OCT_EXEC_SIMD_INT8_INT8_PART_H
 
 #include "exec/simd/int8/int8_vec.h"
 
-void INT8_SYM(finish)(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
-                      int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
-                      int64_t y_pitch);
+void INT8_SYM(epilogue)(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
+                        int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
+                        int64_t y_pitch);
 void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                      int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1);
 void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
@@ -16,14 +16,14 @@ void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, con
 void INT8_SYM(winograd)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                         int64_t first, int64_t n, int32_t b0, int32_t b1);
 
-/* All points of some tiles, for its products: [OCT_INT8_POINTS][OCT_INT8_MAX_TILES][row]. */
+/* Transforms some tiles: [OCT_INT8_POINTS][OCT_INT8_MAX_TILES][row]. */
 void INT8_SYM(points)(const oct_int8_conv *c, const oct_int8_io *io, int64_t first, int64_t n,
                       uint16_t *to);
 
-void INT8_SYM(quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
-                               int64_t pixels, uint8_t *y, int64_t pitch);
-void INT8_SYM(dequantize_planes)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch,
-                                 int64_t c, int64_t pixels, float *y, int64_t plane);
+void INT8_SYM(quantize_nchw)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
+                             int64_t pixels, uint8_t *y, int64_t pitch);
+void INT8_SYM(dequantize_nchw)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
+                               int64_t pixels, float *y, int64_t plane);
 
 INLINE void store_part_or_all(float *p, vf v, int64_t lanes)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The integer loops without vectors, one element at a time: what tests compare the others with. */
+/* The integer loops without vectors, one element at a time: the reference that tests compare the
+ * others with. */
 #include <math.h>
 #include <string.h>
 
 #include "exec/simd/int8/simd_int8.h"
 #include "op/quant.h"
 
-/* --- what follows a sum --- */
+/* --- epilogue --- */
 
 static uint8_t code(float x, float low, float high, int32_t zero)
 {
     return (uint8_t)oct_quant_code(x, zero, (int32_t)low + zero, (int32_t)high + zero);
 }
 
-static float finish_one(const oct_int8_epilogue *f, int32_t sum, int64_t c, const void *r,
-                        int64_t at)
+static float epilogue_one(const oct_int8_epilogue *f, int32_t sum, int64_t c, const void *r,
+                          int64_t at)
 {
     float x = (float)sum * f->scale[c] + f->bias[c];
 
@@ -25,7 +26,7 @@ static float finish_one(const oct_int8_epilogue *f, int32_t sum, int64_t c, cons
     return oct_act_apply(&f->act[1], x);
 }
 
-/* Codes above the zero point, in a short form: the scale is divided by that of the result. */
+/* The code above the zero point, in a short form: the scale is divided by that of the result. */
 static float short_one(const oct_int8_epilogue *f, int32_t sum, int64_t c)
 {
     const float s = (float)sum, x = s * f->scale[c];
@@ -42,13 +43,13 @@ static float short_one(const oct_int8_epilogue *f, int32_t sum, int64_t c)
     }
 }
 
-static void finish(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
-                   int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
-                   int64_t y_pitch)
+static void epilogue(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
+                     int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
+                     int64_t y_pitch)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t k = 0; k < n; k++) {
-            const int32_t s = sum[i * sum_pitch + k];
+            const int32_t s = sum[i * acc_pitch + k];
             const int64_t c = first + k, at = i * y_pitch + k;
             float x;
 
@@ -56,14 +57,14 @@ static void finish(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, 
                 ((int32_t *)y)[at] = s;
                 continue;
             }
-            if (f->way != OCT_INT8_WHOLE)
+            if (f->way != OCT_INT8_GENERAL)
                 x = short_one(f, s, c);
             else
-                x = finish_one(f, s, c, r, i * r_pitch + k);
+                x = epilogue_one(f, s, c, r, i * r_pitch + k);
             if (f->out == OCT_INT8_F32)
                 ((float *)y)[at] = x;
             else
-                ((uint8_t *)y)[at] = code(f->way == OCT_INT8_WHOLE ? x * f->inv[c] : x, f->low[c],
+                ((uint8_t *)y)[at] = code(f->way == OCT_INT8_GENERAL ? x * f->inv[c] : x, f->low[c],
                                           f->high[c], f->zero[c]);
         }
 }
@@ -82,16 +83,16 @@ static uint8_t tap(const oct_int8_conv *c, const oct_int8_io *io, int64_t y, int
     return io->x[(iy * c->in_w + ix) * c->in_pitch + i];
 }
 
-static void finish_pixel(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
-                         int32_t sum, int64_t at, int64_t channel)
+static void epilogue_pixel(const oct_int8_conv *c, const oct_int8_epilogue *f,
+                           const oct_int8_io *io, int32_t sum, int64_t at, int64_t channel)
 {
     const int64_t y = at * c->out_pitch + channel, r = at * c->residual_pitch + channel;
     const size_t y_size = f->out == OCT_INT8_U8 ? 1 : 4,
                  r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
 
-    finish(f, &sum, 1, channel, 1, 1,
-           io->residual ? (const uint8_t *)io->residual + (size_t)r * r_size : NULL, 0,
-           (uint8_t *)io->y + (size_t)y * y_size, 0);
+    epilogue(f, &sum, 1, channel, 1, 1,
+             io->residual ? (const uint8_t *)io->residual + (size_t)r * r_size : NULL, 0,
+             (uint8_t *)io->y + (size_t)y * y_size, 0);
 }
 
 static void dense(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
@@ -110,7 +111,7 @@ static void dense(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_
                 for (int64_t kx = 0; kx < c->kernel[1]; kx++)
                     for (int64_t i = 0; i < c->c_in; i++)
                         sum += *w++ * tap(c, io, y, x, ky, kx, i);
-            finish_pixel(c, f, io, sum, y * c->out_w + x, c->blocks[b].first);
+            epilogue_pixel(c, f, io, sum, y * c->out_w + x, c->blocks[b].first);
         }
 }
 
@@ -128,7 +129,7 @@ static void depthwise(const oct_int8_conv *c, const oct_int8_epilogue *f, const 
             for (int64_t kx = 0; kx < c->kernel[1]; kx++)
                 for (int64_t ky = 0; ky < c->kernel[0]; ky++)
                     sum += w[kx * quads * 4 + ky] * tap(c, io, y, x, ky, kx, i);
-            finish_pixel(c, f, io, sum, y * c->out_w + x, i);
+            epilogue_pixel(c, f, io, sum, y * c->out_w + x, i);
         }
 }
 
@@ -175,8 +176,8 @@ static void requantize(const oct_int8_codes *from, const oct_int8_codes *to,
         value(from, i, x[k * r->a_pitch + i]) / scale_of(to, i), zero_of(to, i), 0, 255);
 }
 
-static void quantize_planes(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
-                            int64_t pixels, uint8_t *y, int64_t pitch)
+static void quantize_nchw(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
+                          int64_t pixels, uint8_t *y, int64_t pitch)
 {
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t k = 0; k < c; k++)
@@ -184,8 +185,8 @@ static void quantize_planes(const oct_int8_codes *q, const float *x, int64_t pla
                 (uint8_t)oct_quant_code(x[k * plane + i] / scale_of(q, k), zero_of(q, k), 0, 255);
 }
 
-static void dequantize_planes(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
-                              int64_t pixels, float *y, int64_t plane)
+static void dequantize_nchw(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
+                            int64_t pixels, float *y, int64_t plane)
 {
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t k = 0; k < c; k++)
@@ -245,19 +246,19 @@ static void add(const uint8_t *x, int32_t *y, int64_t n, bool first)
         y[i] = first ? x[i] : y[i] + x[i];
 }
 
-const oct_int8 oct_int8_plain = {
+const oct_int8 oct_int8_reference = {
     .name = "plain",
     .width = 1,
     .quad_bytes = 4,
     .max_vec = 1,
     .dense = dense,
     .depthwise = depthwise,
-    .finish = finish,
+    .epilogue = epilogue,
     .quantize = quantize,
     .dequantize = dequantize,
     .requantize = requantize,
-    .quantize_planes = quantize_planes,
-    .dequantize_planes = dequantize_planes,
+    .quantize_nchw = quantize_nchw,
+    .dequantize_nchw = dequantize_nchw,
     .lookup = lookup,
     .lookup_f32 = lookup_f32,
     .binary = binary,

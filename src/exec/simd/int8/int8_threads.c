@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole integer convolutions and poolings: the inner loops of a set, shared out among threads. */
+/* Whole integer convolutions and poolings: the inner loops, distributed over threads. */
 #include <string.h>
 
 #include "base/parallel.h"
 #include "exec/simd/int8/int8_winograd.h"
 
-#define ROW_BYTES  65536 /* input of a pooling that pays for handing it to a thread */
+#define ROW_BYTES  65536 /* input of a pooling that is worth a thread */
 #define POOL_CHUNK 512   /* channels that are pooled together */
 
 /* --- convolution --- */
@@ -15,12 +15,12 @@ typedef struct conv_job {
     const oct_int8_epilogue *f;
     const oct_int8_io *io;
     size_t y_size, r_size; /* of an element */
-    int64_t n_parts;       /* of a picture's tiles, or of a row */
+    int64_t n_parts;       /* of an image's tiles, or of a row */
     int64_t n_groups;      /* of blocks, where they are tiles */
 } conv_job;
 
-/* The picture's own addresses, and this thread's scratch memory. */
-static oct_int8_io picture(const conv_job *j, int64_t n)
+/* The addresses of the image, and this thread's scratch memory. */
+static oct_int8_io image_io(const conv_job *j, int64_t n)
 {
     oct_int8_io io = *j->io;
 
@@ -41,7 +41,7 @@ static void conv_units(void *arg, int64_t begin, int64_t end)
     for (int64_t u = begin; u < end; u++) {
         const int64_t part = u % j->n_parts, y = u / j->n_parts % c->rows;
         const int64_t g = u / j->n_parts / c->rows % c->groups;
-        const oct_int8_io io = picture(j, u / j->n_parts / c->rows / c->groups);
+        const oct_int8_io io = image_io(j, u / j->n_parts / c->rows / c->groups);
 
         if (c->depthwise)
             c->set->depthwise(c, j->f, &io, y);
@@ -52,7 +52,7 @@ static void conv_units(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* The parts are as even as can be: no thread waits for another one's last. */
+/* The parts are as even as possible: no thread waits for another one's last. */
 static void conv_tiles(void *arg, int64_t begin, int64_t end)
 {
     const conv_job *j = arg;
@@ -61,7 +61,7 @@ static void conv_tiles(void *arg, int64_t begin, int64_t end)
     for (int64_t u = begin; u < end; u++) {
         const int64_t k = u % j->n_parts, first = n * k / j->n_parts;
         const int64_t g = u / j->n_parts % j->n_groups, blocks = j->c->n_blocks;
-        const oct_int8_io io = picture(j, u / j->n_parts / j->n_groups);
+        const oct_int8_io io = image_io(j, u / j->n_parts / j->n_groups);
 
         j->c->set->winograd(j->c, j->f, &io, first, n * (k + 1) / j->n_parts - first,
                             (int32_t)(blocks * g / j->n_groups),
@@ -69,7 +69,7 @@ static void conv_tiles(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* Parts of n of at most `most`, as many as give each thread the same number. */
+/* The size of parts of n, at most `most`, that gives each thread the same number. */
 static int64_t even_parts(int64_t n, int64_t most, int n_threads)
 {
     const int64_t threads = OCT_MAX(n_threads, 1), round = most * threads;
@@ -78,9 +78,9 @@ static int64_t even_parts(int64_t n, int64_t most, int n_threads)
 }
 
 /*
- * Few tiles need all weights, and those are many: then each thread makes as many channels of all
- * tiles and fetches its weights alone. All make points of the same codes, which pays for two
- * blocks.
+ * A few tiles need all weights, and those are many: then each thread computes some channels of all
+ * tiles and loads only its own weights. Every thread transforms all tiles, which pays off from two
+ * blocks on.
  */
 static int64_t tile_groups(const oct_int8_conv *c, int n_threads)
 {
@@ -131,7 +131,7 @@ static void window(const oct_int8_pool *p, int d, int64_t size, int64_t o, int64
     *to = room <= 0 ? *from : OCT_MAX(OCT_MIN(oct_ceil_div(room, step), p->kernel[d]), *from);
 }
 
-/* Taps of window o along axis d that lie inside the picture or its pads. */
+/* Taps of window o along axis d that lie inside the image or its padding. */
 static int64_t padded_taps(const oct_int8_pool *p, int d, int64_t size, int64_t o)
 {
     const int64_t room = size + p->pad_end[d] - (o * p->stride[d] - p->pad[d]);
@@ -172,8 +172,8 @@ static void mean_part(const pool_job *j, const uint8_t *x, const int64_t from[2]
     const oct_int8_epilogue f = {.way = OCT_INT8_DIRECT,
                                  .out = OCT_INT8_U8,
                                  .scale = scale,
-                                 .bias =
-                                     scale, /* lists that this form does not use, but may load */
+                                 .bias = scale, /* parameters that this form does not use, but may
+                                                 * load */
                                  .slope = scale,
                                  .limit = scale,
                                  .r_scale = scale,
@@ -201,7 +201,7 @@ static void mean_part(const pool_job *j, const uint8_t *x, const int64_t from[2]
         high[i] = (float)(255 - zero[i]);
         if (i >= (n + 63) / 64 * 64) break;
     }
-    j->set->finish(&f, sum, POOL_CHUNK, 0, n, 1, NULL, 0, y + first, p->c);
+    j->set->epilogue(&f, sum, POOL_CHUNK, 0, n, 1, NULL, 0, y + first, p->c);
 }
 
 static void pool_rows(void *arg, int64_t begin, int64_t end)

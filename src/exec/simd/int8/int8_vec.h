@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Vectors of codes and sums, beside the floats of vec.h: all that differs between instruction
- * sets in the integer loops.
+ * Vectors of codes and accumulators, beside the floats of vec.h: all that differs between
+ * instruction sets in the integer loops.
  *
- * Four products are added to a sum at once. With VNNI one instruction does it; without, codes and
- * weights are widened to 16 bits first, since the 8-bit multiply-add of older sets saturates.
+ * Four products are added to an accumulator at once. With VNNI one instruction does it; without,
+ * codes and weights are widened to 16 bits first, since the 8-bit multiply-add of older sets
+ * saturates.
  */
 #ifndef OCT_EXEC_SIMD_INT8_INT8_VEC_H
 #define OCT_EXEC_SIMD_INT8_INT8_VEC_H
@@ -14,10 +15,10 @@
 
 #define INT8_JOIN_(a, b) a##b
 #define INT8_JOIN(a, b)  INT8_JOIN_(a, b)
-/* The name of something of this instruction set that another file uses. */
+/* The name of a symbol of this instruction set that another file uses. */
 #define INT8_SYM(name) INT8_JOIN(INT8_JOIN(oct_int8_, OCT_INT8_SET), _##name)
 
-#if defined(OCT_INT8_ROLLED) /* for tools that put checks everywhere */
+#if defined(OCT_INT8_ROLLED) /* for sanitizers and coverage */
 #define UNROLL
 #elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -74,8 +75,8 @@ INLINE quads load_weights(const int8_t *p)
 }
 
 /*
- * Codes in bytes 0 and 2 of each lane, and in 1 and 3, as pairs of 16 bits. The bytes are picked by
- * instructions that compilers leave alone: masks they would move to scalar registers.
+ * Codes in bytes 0 and 2 of each lane, and in 1 and 3, as pairs of 16 bits. The bytes are selected
+ * by intrinsics that compilers leave alone: masks would be moved to scalar registers.
  */
 INLINE quads widen(vi x)
 {
@@ -127,7 +128,7 @@ INLINE vi multiply_pairs(vi a, vi b)
 }
 #endif
 
-/* sum + the four products of each lane */
+/* accumulator + the four products of each lane */
 INLINE vi dot(vi sum, quads x, quads w)
 {
 #if VW == 16 && QUAD_BYTES == 4
@@ -291,7 +292,7 @@ INLINE void store_codes_part(uint8_t *p, vi x, int64_t n)
     memcpy(p, &q, (size_t)n);
 }
 
-/* rint(x) + zero between limits given above the zero point; not a number gives the lower one. */
+/* rint(x) + zero between limits given above the zero point; NaN gives the lower one. */
 INLINE vi code_of(vf x, vf low, vf high, vi zero)
 {
     return round_vi(vmin(vmax(x, low), high)) + zero;
@@ -305,7 +306,7 @@ INLINE vf fused(vf a, vf b, vf c)
 #elif VW == 8 && defined(__FMA__)
     return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
-    /* the product is exact, and so nearly always is the sum */
+    /* the product is exact, and nearly always the sum is too */
     const vd x = __builtin_convertvector(a, vd) * __builtin_convertvector(b, vd);
 
     return __builtin_convertvector(x + __builtin_convertvector(c, vd), vf);

@@ -9,10 +9,10 @@
 #define POINTS  OCT_INT8_POINTS
 #define TILES   OCT_INT8_MAX_TILES
 #define MAX_VEC 3
-#define AHEAD   16384      /* bytes of weights that are fetched early: there are many */
+#define AHEAD   16384      /* bytes of weights that are prefetched: there are many */
 #define INV_9   954437177u /* modulo 2^32 */
 
-/* One picture of a run, and the scratch memory of this thread. */
+/* One image of a run, and the scratch memory of this thread. */
 typedef struct work {
     const oct_int8_conv *c;
     const oct_int8_epilogue *f;
@@ -21,7 +21,7 @@ typedef struct work {
     const int32_t *base;
     bool base_fits;
     int64_t y_size, r_size; /* of an element */
-    int64_t row;            /* 16-bit numbers of a tile's point */
+    int64_t row;            /* 16-bit elements of a tile's point */
     uint16_t *v;            /* [POINTS][TILES][row] */
     int32_t *m;             /* [TILES][vectors of a block][POINTS][VW] */
 } work;
@@ -128,10 +128,11 @@ static void multiply(const work *w, const oct_int8_block *b, int64_t n)
         }
 }
 
-/* --- points to sums --- */
+/* --- points to accumulators --- */
 
 /*
- * Six points in a line to four sums, times 24, 12, 6 and 6: the first and the third, or the others.
+ * Six points of a line to four accumulators, times 24, 12, 6 and 6: the first and the third, or the
+ * others.
  */
 INLINE void from_points(const vu m[6], const int odd, vu y[2])
 {
@@ -142,11 +143,11 @@ INLINE void from_points(const vu m[6], const int odd, vu y[2])
 }
 
 /*
- * Two lines of sums of a vector of channels, 64 times: the first and the third, or the others. All
- * four would not stay in registers. What is added to the second point of the second line, adds a
- * 36th of itself to each.
+ * Two lines of accumulators of a vector of channels, times 64: the first and the third, or the
+ * others. All four would not fit in registers. What is added to the second point of the second line
+ * adds a 36th of itself to each.
  */
-INLINE void tile_sums(const int32_t *m, vu more, const int odd, vi sum[2][4])
+INLINE void tile_accumulators(const int32_t *m, vu more, const int odd, vi sum[2][4])
 {
     static const int shift[4] = {3, 2, 1, 1};
     vu t[2][6];
@@ -170,7 +171,7 @@ INLINE void tile_sums(const int32_t *m, vu more, const int odd, vi sum[2][4])
     }
 }
 
-/* Where a tile of results begins; those of the last row or column may be fewer than 4. */
+/* First pixel of a tile of results; the last row or column may have fewer than 4. */
 typedef struct place {
     int64_t y, x, rows, columns;
 } place;
@@ -182,7 +183,7 @@ static place place_of(const oct_int8_conv *c, int64_t tile)
     return (place){y, x, OCT_MIN(c->out_h - y, 4), OCT_MIN(c->out_w - x, 4)};
 }
 
-/* Any way, any size: through a buffer. */
+/* Any form, any size: through a buffer. */
 static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m, const place *at)
 {
     const oct_int8_conv *c = w->c;
@@ -196,7 +197,7 @@ static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m,
         {
             vi sum[2][4];
 
-            tile_sums(m + v * POINTS * VW, (vu){0}, odd, sum);
+            tile_accumulators(m + v * POINTS * VW, (vu){0}, odd, sum);
             UNROLL for (int i = 0; i < 8; i++)
                 store_vi(buffer + ((2 * (i / 4) + odd) * 4 + i % 4) * width + v * VW,
                          (vi)((vu)(sum[i / 4][i % 4] >> 6) + base));
@@ -205,7 +206,7 @@ static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m,
     for (int64_t i = 0; i < at->rows; i++) {
         const int64_t pixel = (at->y + i) * c->out_w + at->x;
 
-        INT8_SYM(finish)
+        INT8_SYM(epilogue)
         (w->f, buffer + i * 4 * width, width, b->first, b->n, at->columns,
          w->residual ? w->residual + (pixel * c->residual_pitch + b->first) * w->r_size : NULL,
          c->residual_pitch, w->y + (pixel * c->out_pitch + b->first) * w->y_size, c->out_pitch);
@@ -213,8 +214,8 @@ static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m,
 }
 
 #if defined(ROWS_TOGETHER)
-/* For sums that are 64 times as large; a power of two changes no result. */
-INLINE lists of_larger_sums(lists k)
+/* Parameters for accumulators that are 64 times as large; a power of two changes no result. */
+INLINE channel_params of_larger_accumulators(channel_params k)
 {
     k.scale *= 1.0f / 64;
     k.slope *= 1.0f / 64;
@@ -226,7 +227,7 @@ INLINE lists of_larger_sums(lists k)
 }
 
 /* One vector of channels of a whole tile to codes, from registers. */
-INLINE void write_codes(const form how, const lists *k, const row_limits *limits, vu base,
+INLINE void write_codes(const form how, const channel_params *k, const row_limits *limits, vu base,
                         const int32_t *m, const uint8_t *r, const int64_t r_pitch[2], uint8_t *y,
                         const int64_t y_pitch[2])
 {
@@ -234,14 +235,14 @@ INLINE void write_codes(const form how, const lists *k, const row_limits *limits
     {
         vi sum[2][4];
 
-        tile_sums(m, base, odd, sum);
+        tile_accumulators(m, base, odd, sum);
         UNROLL for (int i = 0; i < 2; i++)
         {
-            const uint8_t *more = how.more ? r + (2 * i + odd) * r_pitch[0] : NULL;
+            const uint8_t *res = how.residual ? r + (2 * i + odd) * r_pitch[0] : NULL;
             vf x[4];
 
             UNROLL for (int j = 0; j < 4; j++) x[j] = value_of(
-                how, k, sum[i][j], how.more ? load_codes(more + j * r_pitch[1]) : splat(0));
+                how, k, sum[i][j], how.residual ? load_codes(res + j * r_pitch[1]) : splat(0));
             store_form_rows(how, limits, x, y + (2 * i + odd) * y_pitch[0], y_pitch[1]);
         }
     }
@@ -257,7 +258,7 @@ INLINE void write_form(const form how, const work *w, const oct_int8_block *b, i
 
     for (int64_t v = 0; v < b->n_vec; v++) {
         const int64_t channel = b->first + v * VW;
-        const lists k = of_larger_sums(load_lists(w->f, channel));
+        const channel_params k = of_larger_accumulators(load_params(w->f, channel));
         const row_limits limits = pack_limits(&k);
         const vu base = (vu)load_vi(w->base + channel) * 36;
         const int32_t *m = w->m + v * POINTS * VW;
@@ -267,7 +268,7 @@ INLINE void write_form(const form how, const work *w, const oct_int8_block *b, i
             const int64_t pixel = at.y * c->out_w + at.x;
 
             write_codes(how, &k, &limits, base, m,
-                        how.more ? w->residual + pixel * c->residual_pitch + channel : NULL,
+                        how.residual ? w->residual + pixel * c->residual_pitch + channel : NULL,
                         r_pitch, w->y + pixel * c->out_pitch + channel, y_pitch);
             if ((at.x += 4) == c->out_w) {
                 at.x = 0;
@@ -277,20 +278,20 @@ INLINE void write_form(const form how, const work *w, const oct_int8_block *b, i
     }
 }
 
-/* The usual ways; false: not one of them. */
+/* The usual forms; false: not one of them. */
 static bool write_whole_tiles(const work *w, const oct_int8_block *b, int64_t first, int64_t n)
 {
     const oct_int8_epilogue *f = w->f;
 
     if (w->c->out_h % 4 || w->c->out_w % 4 || b->n != (int64_t)b->n_vec * VW) return false;
     if (f->out != OCT_INT8_U8 || !w->base_fits) return false;
-    if (f->way == OCT_INT8_SWISH && f->tame)
+    if (f->way == OCT_INT8_SWISH && f->no_overflow)
         write_form((form){.way = OCT_INT8_SWISH}, w, b, first, n);
-    else if (f->way == OCT_INT8_DIRECT && f->tame)
+    else if (f->way == OCT_INT8_DIRECT && f->no_overflow)
         write_form((form){.way = OCT_INT8_DIRECT}, w, b, first, n);
-    else if (f->way == OCT_INT8_WHOLE && f->residual == OCT_INT8_U8 && !f->act[1].kind &&
+    else if (f->way == OCT_INT8_GENERAL && f->residual == OCT_INT8_U8 && !f->act[1].kind &&
              f->act[0].kind == OCT_ACT_SWISH)
-        write_form((form){OCT_INT8_WHOLE, OCT_ACT_SWISH, true, true}, w, b, first, n);
+        write_form((form){OCT_INT8_GENERAL, OCT_ACT_SWISH, true, true}, w, b, first, n);
     else
         return false;
     return true;

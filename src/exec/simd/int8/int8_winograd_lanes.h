@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes to points with vectors of LANES channels; LANED(name) is the name of something of this
+ * Transforms codes to points with vectors of LANES channels; LANED(name) names the variant for this
  * length. Included once for each length, so it has no guard.
  */
 
@@ -83,7 +83,7 @@ INLINE void LANED(tile_points)(LANED(vh) (*column)[6], uint16_t *to, int64_t ste
     }
 }
 
-/* n channels of some tiles beside each other: two columns of each are those of the next. */
+/* n channels of some neighbouring tiles: two columns of each are shared with the next. */
 INLINE void LANED(read_channels)(const rows *w, int64_t tiles, int64_t channel, const int64_t n,
                                  uint16_t *to, int64_t row)
 {

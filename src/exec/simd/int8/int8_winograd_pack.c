@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weights of 3x3 filters as Winograd's method in integers wants them, and when it is worth it. */
+/* Weights of 3x3 filters transformed for Winograd's method in integers, and when it is worth it. */
 #include <string.h>
 
 #include "exec/simd/int8/int8_winograd.h"
 
 /*
- * In instructions on whole vectors. Without the instruction that adds four products of bytes, the
- * plain method needs four for them, and this one two for two.
+ * Cost in instructions on whole vectors. Without the instruction that adds four products of bytes,
+ * direct convolution needs four for them, and Winograd two for two.
  */
 bool oct_int8_winograd_pays(const oct_int8 *set, const oct_int8_conv *c)
 {
@@ -31,7 +31,7 @@ size_t oct_int8_winograd_size(const oct_int8 *set, const oct_int8_conv *c)
                     oct_ceil_div(c->c_out, set->width) * set->width * 4);
 }
 
-/* Weights above and below zero of n, `step` apart. */
+/* Sums of the positive and of the negative of n weights, `step` apart. */
 static void add_up(const int8_t *w, int64_t n, int64_t step, int32_t *plus, int32_t *minus)
 {
     int32_t p = 0, m = 0;
@@ -44,8 +44,8 @@ static void add_up(const int8_t *w, int64_t n, int64_t step, int32_t *plus, int3
     *minus += m;
 }
 
-/* 64 times a sum of codes and weights must fit into 32 bits; with its base, it may. */
-static bool sums_fit(const oct_int8_weights *w, oct_int8_conv *c)
+/* 64 times an accumulator must fit into 32 bits; with its base, it may. */
+static bool accumulators_fit(const oct_int8_weights *w, oct_int8_conv *c)
 {
     const bool dense = w->c == 9 && w->t == 1;
     const int64_t most = (int64_t)1 << 25;
@@ -65,9 +65,9 @@ static bool sums_fit(const oct_int8_weights *w, oct_int8_conv *c)
     return true;
 }
 
-#define LANES 32 /* 16-bit numbers of the largest vector: two channels of as many filters */
+#define LANES 32 /* 16-bit elements of the largest vector: two channels of as many filters */
 
-/* A line of taps as a polynomial, at 0, 1, -1, 2, -2 and infinity; the ends six times. */
+/* A line of taps as a polynomial, evaluated at 0, 1, -1, 2, -2 and infinity; the ends times six. */
 static void line(const int16_t a[LANES], const int16_t b[LANES], const int16_t c[LANES],
                  int16_t to[6][LANES])
 {
@@ -81,7 +81,7 @@ static void line(const int16_t a[LANES], const int16_t b[LANES], const int16_t c
     }
 }
 
-/* The points of the filters of a vector, side by side; n lanes of each go `step` apart. */
+/* The points of the filters of a vector, side by side; n lanes of each, `step` apart. */
 static void transform(int16_t taps[9][LANES], int64_t n, int8_t *to, int64_t step)
 {
     int16_t rows[3][6][LANES], points[6][LANES];
@@ -121,7 +121,7 @@ bool oct_int8_winograd_pack(const oct_int8 *set, const oct_int8_weights *w, int8
 {
     int64_t most = 0;
 
-    if (!sums_fit(w, c)) return false;
+    if (!accumulators_fit(w, c)) return false;
     for (oct_int8_block *b = c->blocks; b < c->blocks + c->n_blocks; b++) {
         b->w = to;
         pack_block(set, w, c, b, to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes to the points of Winograd's tiles of 4x4 results. Compiled once for each instruction set;
- * all of it is exact.
+ * Transforms codes to the points of Winograd's tiles of 4x4 results. Compiled once for each
+ * instruction set; all of it is exact.
  */
 #include "exec/simd/int8/int8_part.h"
 #include "exec/simd/int8/int8_winograd.h"
@@ -9,10 +9,10 @@
 #define TILES OCT_INT8_MAX_TILES
 #define RUN   4 /* tiles beside each other that are read together */
 
-/* Where the six rows of tiles lie that begin at column x. */
+/* Addresses of the six rows of the tiles that begin at column x. */
 typedef struct rows {
     const oct_int8_conv *c;
-    const uint8_t *at[6]; /* NULL: outside the picture */
+    const uint8_t *at[6]; /* NULL: outside the image */
     const uint8_t *pad;
     int64_t x;
 } rows;
@@ -23,7 +23,7 @@ typedef struct rows {
 #undef LANES
 #undef LANED
 
-/* Networks begin with few channels: half of a vector takes half the time. */
+/* First layers have few channels: a vector of half the length takes half the time. */
 #if VW == 16
 #define LANES       VW
 #define LANED(name) half_##name

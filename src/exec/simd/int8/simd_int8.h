@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inner loops on 8-bit codes: u8 activations, s8 weights, s32 sums. Like the f32 loops they are
- * compiled once for each instruction set from the same source. All sets give the same sums, and
- * the same codes behind no activation, Relu, Clip, LeakyRelu, Swish, HardSwish and Sigmoid; behind
- * others a tie in rounding may fall the other way. (The plain set is one element at a time, with
- * the C library's functions.)
+ * Inner loops on 8-bit codes: u8 activations, s8 weights, s32 accumulators. Like the f32 loops they
+ * are compiled once for each instruction set from the same source. All sets give the same
+ * accumulators, and the same codes after no activation, Relu, Clip, LeakyRelu, Swish, HardSwish and
+ * Sigmoid; after others a tie in rounding may be rounded the other way. (The reference set works on
+ * one element at a time, with the C library's functions.)
  *
- * A value is scale * (code - zero). Activations lie channels-last with any pitch (elements from
- * pixel to pixel). Scales are finite and above zero, zero points lie in 0..255: the caller checks.
+ * A value is scale * (code - zero). Activations are NHWC with any pitch (elements from pixel to
+ * pixel). Scales are finite and above zero, zero points are in 0..255: the caller checks.
  *
- * Use: fill an oct_int8_conv with the geometry and an oct_int8_epilogue with what follows the sum,
- * ask for the sizes, pack both into memory that lives as long as they do, then run.
+ * Use: fill an oct_int8_conv with the geometry and an oct_int8_epilogue_spec with the epilogue, ask
+ * for the sizes, pack both into memory that lives as long as they do, then run.
  */
 #ifndef OCT_EXEC_SIMD_INT8_SIMD_INT8_H
 #define OCT_EXEC_SIMD_INT8_SIMD_INT8_H
 
 #include "exec/act.h"
 
-/* Of the channels of a tensor: one for all (n = 1) or one for each. */
+/* Quantization parameters of a tensor: one for all channels (n = 1) or one for each. */
 typedef struct oct_int8_codes {
     int64_t n;
     const float *scale;
@@ -28,15 +28,15 @@ typedef enum oct_int8_type {
     OCT_INT8_NONE = 0, /* no residual */
     OCT_INT8_U8,
     OCT_INT8_F32,
-    OCT_INT8_S32, /* results only: the bare sums */
+    OCT_INT8_S32, /* results only: the accumulators themselves */
 } oct_int8_type;
 
-/* --- what follows a sum --- */
+/* --- epilogue --- */
 
 /*
- * f = act[1](act[0](scale[c] * sum + bias[c]) + residual), then f itself, or
+ * f = act[1](act[0](scale[c] * accumulator + bias[c]) + residual), then f itself, or
  * saturate(rint(f / y.scale) + y.zero), ties to even. Without bias and residual, and with at most
- * Relu or Clip, it is saturate(rint(sum * (scale[c] / y.scale)) + y.zero) in exactly these
+ * Relu or Clip, it is saturate(rint(accumulator * (scale[c] / y.scale)) + y.zero) in exactly these
  * operations: ONNX Runtime's QLinearConv.
  */
 typedef struct oct_int8_epilogue_spec {
@@ -51,24 +51,27 @@ typedef struct oct_int8_epilogue_spec {
     oct_int8_codes y;       /* of a U8 result */
 } oct_int8_epilogue_spec;
 
-/* Short forms, alone and to U8: the scale is divided by the result's. */
+/* Short forms of the epilogue, only without residual and to U8: the scale is divided by the
+ * result's. */
 typedef enum oct_int8_way {
-    OCT_INT8_WHOLE,      /* all there is */
+    OCT_INT8_GENERAL,    /* general form */
     OCT_INT8_DIRECT,     /* linear; the limits of Relu and Clip are in low, high */
     OCT_INT8_LEAKY,      /* LeakyRelu */
     OCT_INT8_SWISH,      /* Swish */
     OCT_INT8_HARD_SWISH, /* HardSwish */
 } oct_int8_way;
 
-/* Packed; each list has oct_int8_padded(c) entries. */
+/* Packed; each array has oct_int8_padded(c) entries. */
 typedef struct oct_int8_epilogue {
     oct_int8_way way;
     oct_int8_type out, residual;
     oct_act act[2];
     const float *scale, *bias;
-    bool tame;          /* a short form whose results cannot leave the range of integers */
-    const float *slope; /* of the sum in the inner function: power of 2, line of HardSwish */
-    const float *limit; /* of the sum, beyond which the exponent does not matter */
+    bool no_overflow;   /* short forms only: scaled results fit int32, so the clamp before
+                         * rounding is skipped */
+    const float *slope; /* of the accumulator in the inner function: power of 2, line of
+                         * HardSwish */
+    const float *limit; /* of the accumulator: beyond it the exponent has no effect */
     const float *r_scale, *r_zero; /* F32: residual_scale, 0 */
     const float *inv;              /* 1 / y.scale; 1 / scale where Swish has a short form */
     const float *low, *high;       /* limits of the result above its zero point */
@@ -86,16 +89,16 @@ void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_i
 
 /* --- convolution and matrix product --- */
 
-/* Weights as they lie in a file: elements from filter to filter, channel to channel, tap to tap. */
+/* Weights in the file's order: elements from filter to filter, channel to channel, tap to tap. */
 typedef struct oct_int8_weights {
     const int8_t *w;
     int64_t o, c, t;       /* OIHW: c_in * taps, taps, 1; a matrix [k][n]: 1, n, 0 */
     const int32_t *x_zero; /* of the input's channels */
     int64_t n_zero;        /* 1 or c_in */
-    const int32_t *bias;   /* [c_out], in units of the sum; or NULL */
+    const int32_t *bias;   /* [c_out], in accumulator units; or NULL */
 } oct_int8_weights;
 
-/* Output channels that one pass over the input makes. */
+/* Output channels that one pass over the input computes. */
 typedef struct oct_int8_block {
     int n_vec;       /* vectors of channels */
     int64_t first;   /* first output channel */
@@ -103,49 +106,51 @@ typedef struct oct_int8_block {
     const int8_t *w; /* packed; the order is the instruction set's */
 } oct_int8_block;
 
-#define OCT_INT8_DW_PIXELS 32 /* pixels of a depthwise convolution that are made together */
+#define OCT_INT8_DW_PIXELS 32 /* pixels of a depthwise convolution that are computed together */
 
 typedef struct oct_int8 oct_int8;
 
 /*
  * A dense convolution of one group, or a depthwise one (c_in == c_out, one filter each). Fill the
- * first part; packing fills the rest. A matrix product x[m][k] w[k][n] is a picture of m pixels
- * in one row with k channels, kernel 1x1.
+ * first part; packing fills the rest. A matrix product x[m][k] w[k][n] is an image of m pixels in
+ * one row with k channels, kernel 1x1.
  */
 typedef struct oct_int8_conv {
     bool depthwise;
     int64_t batch, c_in, c_out;
     int64_t in_h, in_w, in_pitch;
     int64_t out_h, out_w, out_pitch, residual_pitch;   /* of the result's and residual's type */
-    int64_t in_step, out_step, residual_step;          /* elements from picture to picture */
-    int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; pads before the picture */
+    int64_t in_step, out_step, residual_step;          /* elements from image to image */
+    int64_t kernel[2], stride[2], dilation[2], pad[2]; /* y, x; padding before the image */
 
     const oct_int8 *set;
-    int64_t k_pad; /* terms of a sum, filled up to whole quads */
-    bool gather;   /* taps are copied side by side first: few or odd channels */
+    int64_t k_pad; /* length of the reduction, rounded up to whole quads */
+    bool gather;   /* taps are copied side by side first (im2col): few channels or odd numbers of
+                    * them */
     oct_int8_block *blocks;
     int32_t n_blocks;
-    const int32_t *base; /* [padded c_out]: bias less the zero points' share */
-    const int32_t *sum;  /* [padded c_out]: of all weights of a filter, for other zero points */
-    const uint8_t *pad_pixel;           /* [padded c_in]: the zero points */
-    const int8_t *dw_w;                 /* depthwise: packed */
-    bool winograd;                      /* 3x3 by tiles: see int8_winograd.h */
-    bool base_fits;                     /* 64 times a sum fits with its base, too */
-    int64_t tiles[2];                   /* of 4x4 results: y, x */
-    size_t scratch_size;                /* bytes one thread needs */
-    int64_t chunk;                      /* pixels whose input is looked for, or copied, together */
-    int64_t patch_row;                  /* bytes of a row of copied input */
-    const int32_t *quads, *quads_patch; /* [k_pad / 4]: where taps lie from a pixel's first on */
-    /* how the work is cut */
+    const int32_t *base;      /* [padded c_out]: bias less the zero-point terms */
+    const int32_t *sum;       /* [padded c_out]: sum of all weights of a filter, for run-time zero
+                               * points */
+    const uint8_t *pad_pixel; /* [padded c_in]: the zero points */
+    const int8_t *dw_w;       /* depthwise: packed */
+    bool winograd;            /* 3x3 by tiles: see int8_winograd.h */
+    bool base_fits;           /* 64 times an accumulator fits with its base, too */
+    int64_t tiles[2];         /* of 4x4 results: y, x */
+    size_t scratch_size;      /* bytes one thread needs */
+    int64_t chunk;            /* pixels whose input is prepared or copied together */
+    int64_t patch_row;        /* bytes of a row of copied input */
+    const int32_t *quads, *quads_patch; /* [k_pad / 4]: offsets of the taps from a pixel's first */
+    /* how the work is split */
     int64_t rows, groups, grain;
-    int64_t segment; /* pixels of a row that are made together, at most */
+    int64_t segment; /* pixels of a row that are computed together, at most */
     int32_t group_size;
 } oct_int8_conv;
 
 /* Addresses of one run. */
 typedef struct oct_int8_io {
     const uint8_t *x;
-    const void *residual; /* NULL unless the finish has one */
+    const void *residual; /* NULL unless the epilogue has one */
     void *y;
     void *scratch;            /* n_threads * scratch_size bytes, 64-byte aligned */
     const int32_t *base;      /* instead of the packed ones, if not NULL: zero points that are */
@@ -164,9 +169,9 @@ void oct_int8_conv_run(const oct_int8_conv *c, const oct_int8_epilogue *f, const
 typedef struct oct_int8_pool {
     int64_t batch, c;
     int64_t in_h, in_w, in_pitch, out_h, out_w, out_pitch;
-    int64_t in_step, out_step; /* elements from picture to picture */
+    int64_t in_step, out_step; /* elements from image to image */
     int64_t kernel[2], stride[2], dilation[2], pad[2], pad_end[2];
-    bool count_pads; /* average: pads are part of the mean, as zeros */
+    bool count_pads; /* average: padding counts as zeros */
     oct_int8_codes x, y;
 } oct_int8_pool;
 
@@ -178,7 +183,7 @@ void oct_int8_max_pool(const oct_int8 *set, const oct_int8_pool *p, const uint8_
 void oct_int8_average_pool(const oct_int8 *set, const oct_int8_pool *p, const uint8_t *x,
                            uint8_t *y, int n_threads);
 
-/* --- elementwise: rows of n elements with pitches; lists of codes go along the row --- */
+/* --- elementwise: rows of n elements with pitches; parameters go along the row --- */
 
 typedef enum oct_int8_op {
     OCT_INT8_ADD,
@@ -188,9 +193,9 @@ typedef enum oct_int8_op {
 
 typedef struct oct_int8_binary_spec {
     oct_int8_op op;
-    int64_t c; /* elements of a row that have codes of their own; 1: all the same */
+    int64_t c; /* elements of a row that have parameters of their own; 1: all the same */
     oct_int8_codes a, b;
-    bool swapped;   /* a is the second operand of the node: matters to the last bit */
+    bool swapped;   /* a is the node's second operand: matters to the last bit */
     int32_t offset; /* codes are this far above those of the file: 128 where it has signed bytes */
     oct_act act;
     oct_int8_type out; /* U8 or F32 */
@@ -216,7 +221,7 @@ typedef struct oct_int8_binary {
 size_t oct_int8_binary_size(int64_t c);
 void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_binary *b);
 
-/* Rows of a matrix; pitch 0: the same row again and again. */
+/* Strides of the rows of a matrix; pitch 0: the same row is repeated. */
 typedef struct oct_int8_strides {
     int64_t rows, n;
     int64_t a_pitch, b_pitch, y_pitch; /* elements */
@@ -227,23 +232,23 @@ typedef struct oct_int8_strides {
 struct oct_int8 {
     const char *name;
     int width;      /* s32 lanes of a vector */
-    int quad_bytes; /* of four weights: 4, or 8 where products are made in 16 bits */
+    int quad_bytes; /* bytes of four packed weights: 4, or 8 where products have 16 bits */
     int max_vec;    /* vectors of the largest block */
 
-    /* Output pixels [x0, x1) of row y, blocks [b0, b1); addresses are those of one picture. */
+    /* Output pixels [x0, x1) of row y, blocks [b0, b1); addresses are those of one image. */
     void (*dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                   int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1);
     void (*depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                       int64_t y);
-    /* Tiles [first, first + n) of one picture, blocks [b0, b1); NULL: there is no such loop. */
+    /* Tiles [first, first + n) of one image, blocks [b0, b1); NULL: there is no such loop. */
     void (*winograd)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                      int64_t first, int64_t n, int32_t b0, int32_t b1);
 
-    /* Finishes (and overwrites) rows x n sums of channels [first, first + n); sum_pitch is whole
-       vectors; y and r are those of `first`. */
-    void (*finish)(const oct_int8_epilogue *f, int32_t *sum, int64_t sum_pitch, int64_t first,
-                   int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
-                   int64_t y_pitch);
+    /* Applies the epilogue to rows x n accumulators of channels [first, first + n) and
+     * overwrites them; acc_pitch is whole vectors; y and r are those of `first`. */
+    void (*epilogue)(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
+                     int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
+                     int64_t y_pitch);
 
     /* y = saturate(rint(x / scale) + zero); y = scale * (x - zero); the two in one. */
     void (*quantize)(const oct_int8_codes *q, const oct_int8_strides *r, const float *x,
@@ -253,12 +258,12 @@ struct oct_int8 {
     void (*requantize)(const oct_int8_codes *from, const oct_int8_codes *to,
                        const oct_int8_strides *r, const uint8_t *x, uint8_t *y);
 
-    /* The same between planes of f32 (channel by channel, `plane` apart) and channels-last codes
-       (pixels `pitch` apart): the borders of a network. */
-    void (*quantize_planes)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
-                            int64_t pixels, uint8_t *y, int64_t pitch);
-    void (*dequantize_planes)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
-                              int64_t pixels, float *y, int64_t plane);
+    /* The same between f32 NCHW (channels `plane` apart) and NHWC codes (pixels `pitch` apart):
+     * inputs and outputs of a network. */
+    void (*quantize_nchw)(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
+                          int64_t pixels, uint8_t *y, int64_t pitch);
+    void (*dequantize_nchw)(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,
+                            int64_t pixels, float *y, int64_t plane);
 
     /* y[i] = table[x[i]] */
     void (*lookup)(const uint8_t table[256], const uint8_t *x, uint8_t *y, int64_t n);
@@ -277,8 +282,8 @@ struct oct_int8 {
 const oct_int8 *oct_int8_get(void);
 
 /*
- * All that were compiled in and that this CPU can run, best first; NULL beyond the end. The last
- * is plain C, one element at a time: the twin that tests compare the others with.
+ * All that were compiled in and that this CPU can run, best first; NULL beyond the end. The last is
+ * plain C, one element at a time: the reference that tests compare the others with.
  */
 const oct_int8 *oct_int8_at(int i);
 

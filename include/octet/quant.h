@@ -102,6 +102,24 @@ typedef struct oct_quantize_summary {
     int32_t aligned;      /**< the same of pairs and channel alignment */
 } oct_quantize_summary;
 
+/** Why a layer is computed in float. More may be added at the end. */
+typedef enum oct_float_reason {
+    OCT_FLOAT_NONE,       /**< it is quantized, or is no candidate (shape arithmetic, constants) */
+    OCT_FLOAT_TAIL,       /**< it belongs to the tail: see oct_quantize_summary */
+    OCT_FLOAT_IGNORED,    /**< the settings name it, or do not name it among those to quantize */
+    OCT_FLOAT_MODEL_TYPE, /**< operators that stay float in networks of this type */
+    OCT_FLOAT_TARGET,     /**< the target does not compute the operator in integers */
+    OCT_FLOAT_WEIGHTS,    /**< its weights are no float32 constant, or on the wrong side */
+    OCT_FLOAT_DIVISOR,    /**< something is divided by its result */
+    OCT_FLOAT_INPUT,      /**< its input is float */
+    OCT_FLOAT_CONSUMER,   /**< no integer consumer: rounding would gain nothing */
+    OCT_FLOAT_OUTPUT,     /**< outputs of the network are not rounded */
+    OCT_FLOAT_ERROR,      /**< rounding would cost too much accuracy */
+    OCT_FLOAT_SLOWER,     /**< float is faster in the target's runtime */
+    OCT_FLOAT_DYNAMIC,    /**< the file quantizes its input at run time */
+    OCT_FLOAT_OTHER       /**< for a reason the sentence alone says */
+} oct_float_reason;
+
 /** A layer: why it is float, or how large its error is. */
 typedef struct oct_quantize_layer {
     const char *name, *op;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/op.h"
+
 const char *oct_qstate_name(oct_qstate s)
 {
     static const char *const names[OCT_QSTATE_COUNT] = {
@@ -52,7 +54,10 @@ oct_status oct_qmap_new(const oct_graph *g, const oct_target *t, oct_qmap **out)
     m->of_reader = no_index(m->arena, n_nodes);
     m->shift_index = no_index(m->arena, n_nodes);
     m->float_reason = oct_arena_array(m->arena, (size_t)n_nodes + 1, sizeof(*m->float_reason));
-    if (!m->of_value || !m->of_reader || !m->shift_index || !m->float_reason) goto fail;
+    m->float_why = oct_arena_array(m->arena, (size_t)n_nodes + 1, sizeof(*m->float_why));
+    m->may_write = ~0u;
+    if (!m->of_value || !m->of_reader || !m->shift_index || !m->float_reason || !m->float_why)
+        goto fail;
     *out = m;
     return OCT_OK;
 fail:
@@ -98,11 +103,20 @@ static int32_t at_reader(const oct_qmap *m, const oct_node *node, int32_t operan
     return i;
 }
 
+/* A stage that writes what its row in quantize.c does not say is a bug there. */
+static oct_status check_may_write(const oct_qmap *m, unsigned what, const char *text)
+{
+    if (m->may_write & what) return OCT_OK;
+    return oct_fail(m->ctx, OCT_ERR_STATE, "stage '%s' of quantizing may not write %s",
+                    m->stage ? m->stage : "?", text);
+}
+
 oct_status oct_qmap_add(oct_qmap *m, const oct_qpoint *p, int32_t *index)
 {
     const int32_t at = m->n_points;
     oct_qpoint q = *p;
 
+    OCT_TRY(check_may_write(m, OCT_QWRITES_POINTS, "points"));
     if (p->node ? at_reader(m, p->node, p->operand) >= 0 : m->of_value[p->value->id] >= 0)
         return oct_fail(m->ctx, OCT_ERR_STATE, "value '%s': has a point already", p->value->name);
     if (at == INT32_MAX) return oct_fail(m->ctx, OCT_ERR_UNSUPPORTED, "too many points");
@@ -112,6 +126,7 @@ oct_status oct_qmap_add(oct_qmap *m, const oct_qpoint *p, int32_t *index)
     q.n = 0;
     q.scale = NULL;
     q.zero = NULL;
+    q.scale_by = NULL;
     q.fold = NULL;
     q.next = -1;
     if (p->state != OCT_QSTATE_DOMINATED) q.dominator = -1;
@@ -127,13 +142,24 @@ oct_status oct_qmap_add(oct_qmap *m, const oct_qpoint *p, int32_t *index)
     return OCT_OK;
 }
 
+/* "mse_wide", then "SiLU grid": "mse_wide, SiLU grid". What is repeated is said once. */
+static oct_status add_author(oct_qmap *m, oct_qpoint *p, const char *by)
+{
+    const size_t had = p->scale_by ? strlen(p->scale_by) : 0, more = by ? strlen(by) : 0;
+
+    if (!more || (had >= more && strcmp(p->scale_by + had - more, by) == 0)) return OCT_OK;
+    p->scale_by = oct_arena_printf(m->arena, "%s%s%s", had ? p->scale_by : "", had ? ", " : "", by);
+    return p->scale_by ? OCT_OK : OCT_ERR_MEMORY;
+}
+
 oct_status oct_qpoint_set(oct_qmap *m, int32_t point, const float *scale, const int32_t *zero,
-                          int64_t n)
+                          int64_t n, const char *by)
 {
     oct_qpoint *p = &m->points[point];
     float *new_scale = p->scale;
     int32_t *new_zero = p->zero;
 
+    OCT_TRY(check_may_write(m, OCT_QWRITES_SCALES, "scales"));
     if (n < 1)
         return oct_fail(m->ctx, OCT_ERR_ARG, "value '%s': a point without scales", p->value->name);
     for (int64_t i = 0; i < n; i++)
@@ -150,7 +176,54 @@ oct_status oct_qpoint_set(oct_qmap *m, int32_t point, const float *scale, const 
     p->scale = new_scale;
     p->zero = new_zero;
     p->n = n;
+    return add_author(m, p, by);
+}
+
+/* The first point that has its parameters from this one takes them over, and the others have theirs
+ * from it then. */
+static void pass_on_parameters(oct_qmap *m, int32_t point)
+{
+    const oct_qpoint *old = &m->points[point];
+    int32_t heir = -1;
+
+    for (int32_t i = 0; i < m->n_points; i++) {
+        oct_qpoint *p = &m->points[i];
+
+        if (p->state != OCT_QSTATE_DOMINATED || p->dominator != point) continue;
+        p->dominator = heir;
+        if (heir >= 0) continue;
+        heir = i;
+        p->state = OCT_QSTATE_ACTIVE;
+        p->spec = old->spec;
+        p->observer = old->observer;
+        p->n = old->n;
+        p->scale = old->scale;
+        p->zero = old->zero;
+        p->scale_by = old->scale_by;
+        p->has_seen = old->has_seen;
+        p->seen_low = old->seen_low;
+        p->seen_high = old->seen_high;
+    }
+}
+
+oct_status oct_qpoint_switch_off(oct_qmap *m, int32_t point, const char *why)
+{
+    oct_qpoint *p = &m->points[point];
+
+    OCT_TRY(check_may_write(m, OCT_QWRITES_STATES, "states of points"));
+    if (p->state == OCT_QSTATE_ACTIVE) pass_on_parameters(m, point);
+    p->state = OCT_QSTATE_OFF;
+    p->dominator = -1;
+    p->reason = why;
     return OCT_OK;
+}
+
+oct_status oct_qmap_set_float(oct_qmap *m, const oct_node *node, oct_float_reason why,
+                              const char *text)
+{
+    OCT_TRY(check_may_write(m, OCT_QWRITES_REASONS, "why nodes are float"));
+    m->float_why[node->id] = why;
+    return copy_text(m->arena, text, &m->float_reason[node->id]);
 }
 
 oct_status oct_qmap_shift(oct_qmap *m, const oct_node *node, const float *shift, int64_t n)
@@ -158,6 +231,7 @@ oct_status oct_qmap_shift(oct_qmap *m, const oct_node *node, const float *shift,
     const int32_t at = m->shift_index[node->id];
     oct_qshift s = {.node = node, .n = n};
 
+    OCT_TRY(check_may_write(m, OCT_QWRITES_SHIFTS, "shifts of biases"));
     if (at >= 0) {
         const oct_qshift *old = &m->shifts[at];
 
@@ -194,6 +268,11 @@ const oct_qpoint *oct_qmap_root(const oct_qmap *m, int32_t point)
     return p;
 }
 
+int32_t oct_qmap_root_index(const oct_qmap *m, int32_t point)
+{
+    return (int32_t)(oct_qmap_root(m, point) - m->points);
+}
+
 int32_t oct_qmap_at(const oct_qmap *m, const oct_node *node, int32_t operand)
 {
     const oct_value *v = oct_node_in(node, operand);
@@ -203,6 +282,11 @@ int32_t oct_qmap_at(const oct_qmap *m, const oct_node *node, int32_t operand)
     return m->of_value[v->id];
 }
 
+bool oct_qmap_conv_is_integer(const oct_qmap *m, const oct_node *n)
+{
+    return oct_node_is(n, &oct_op_conv) && oct_qmap_at(m, n, 1) >= 0 && !m->float_reason[n->id];
+}
+
 static oct_status clone_points(const oct_qmap *m, oct_qmap *copy)
 {
     for (int32_t i = 0; i < m->n_points; i++) {
@@ -210,7 +294,7 @@ static oct_status clone_points(const oct_qmap *m, oct_qmap *copy)
         oct_qpoint *q;
 
         OCT_TRY(oct_qmap_add(copy, p, NULL));
-        if (p->n) OCT_TRY(oct_qpoint_set(copy, i, p->scale, p->zero, p->n));
+        if (p->n) OCT_TRY(oct_qpoint_set(copy, i, p->scale, p->zero, p->n, p->scale_by));
         q = &copy->points[i];
         if (p->fold)
             OCT_TRY(copy_floats(copy->arena, p->fold, p->fold_rows * p->fold_columns, &q->fold));
@@ -223,8 +307,10 @@ static oct_status clone_into(const oct_qmap *m, oct_qmap *copy)
     OCT_TRY(clone_points(m, copy));
     for (int32_t i = 0; i < m->n_shifts; i++)
         OCT_TRY(oct_qmap_shift(copy, m->shifts[i].node, m->shifts[i].shift, m->shifts[i].n));
-    for (int32_t i = 0; i < m->g->root->n_node_ids; i++)
+    for (int32_t i = 0; i < m->g->root->n_node_ids; i++) {
+        copy->float_why[i] = m->float_why[i];
         OCT_TRY(copy_text(copy->arena, m->float_reason[i], &copy->float_reason[i]));
+    }
     return copy_text(copy->arena, m->tail_text, &copy->tail_text);
 }
 

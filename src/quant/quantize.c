@@ -110,7 +110,7 @@ static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
     OCT_TRY(oct_fallback(q->m, q->target, c));
     OCT_TRY(oct_ort_signs(q->m));
     OCT_TRY(oct_solve_weights(q->m, q->target, &q->o));
-    oct_npu_shifts(q->m);
+    OCT_TRY(oct_npu_shifts(q->m));
     OCT_TRY(correct_bias(q, f, c));
     q->summary.images = c->images;
     q->summary.float_pass_seconds = c->seconds - c->hook_seconds;

@@ -44,6 +44,9 @@ static const char *point_difference(const oct_qpoint *a, const oct_qpoint *b)
     if (a->dominator != b->dominator) return "dominator";
     if (!same_text(a->reason, b->reason)) return "reason";
     if (!same_text(a->observer, b->observer)) return "observer";
+    if (!same_text(a->scale_by, b->scale_by)) return "scale_by";
+    if (a->has_seen != b->has_seen) return "has_seen";
+    if (a->has_seen && (a->seen_low != b->seen_low || a->seen_high != b->seen_high)) return "seen";
     if (a->n != b->n) return "number of scales";
     if (!same_bytes(a->scale, b->scale, a->n, sizeof(*a->scale))) return "scale";
     if (!same_bytes(a->zero, b->zero, a->n, sizeof(*a->zero))) return "zero point";
@@ -69,6 +72,8 @@ static bool same_reasons(const oct_qmap *a, const oct_qmap *b, char *why, size_t
     for (int32_t i = 0; i < OCT_MAX(n, k); i++) {
         const char *x = i < n ? a->float_reason[i] : NULL, *y = i < k ? b->float_reason[i] : NULL;
 
+        if (i < n && i < k && a->float_why[i] != b->float_why[i])
+            return differ(why, size, "float_why", x);
         if (!same_text(x, y)) return differ(why, size, "why a node is float", x ? x : y);
     }
     return true;

@@ -38,7 +38,7 @@ static void see(net *n, double variance, float scale)
             n->c->watch[i].square[k] = variance;
     for (int32_t i = 0; i < n->p.m->n_points; i++)
         if (n->p.m->points[i].role == OCT_QROLE_ACT)
-            assert_ok(n->p.f->ctx, oct_qpoint_set(n->p.m, i, &scale, &zero, 1));
+            assert_ok(n->p.f->ctx, oct_qpoint_set(n->p.m, i, &scale, &zero, 1, "test"));
 }
 
 static void set_variance(const net *n, const oct_value *v, int64_t channel, double variance)
@@ -175,7 +175,8 @@ static void decide_with_coarse_input(net *n, fixture *f, const char *target)
 
     build(n, f, target);
     see(n, 0.25, 0.02f);
-    assert_ok(f->ctx, oct_qpoint_set(n->p.m, n->p.m->of_value[n->s->id], &coarse, &zero, 1));
+    assert_ok(f->ctx,
+              oct_qpoint_set(n->p.m, n->p.m->of_value[n->s->id], &coarse, &zero, 1, "test"));
     decide(n);
 }
 
@@ -305,7 +306,7 @@ typedef struct joined {
 static void set_scale(const net *n, const oct_value *v, float scale)
 {
     assert_ok(n->p.f->ctx,
-              oct_qpoint_set(n->p.m, n->p.m->of_value[v->id], &scale, &(int32_t){128}, 1));
+              oct_qpoint_set(n->p.m, n->p.m->of_value[v->id], &scale, &(int32_t){128}, 1, "test"));
 }
 
 /* Both together -> a layer; the fine one -> another layer */

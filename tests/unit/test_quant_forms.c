@@ -16,7 +16,7 @@ static void set_weight(placed *p, int32_t point)
     assert_true(n <= 16);
     for (int64_t i = 0; i < n; i++)
         scale[i] = 0.01f + 0.001f * (float)i;
-    assert_ok(p->f->ctx, oct_qpoint_set(p->m, point, scale, zero, n));
+    assert_ok(p->f->ctx, oct_qpoint_set(p->m, point, scale, zero, n, "test"));
 }
 
 /* All activations have one scale. */
@@ -29,7 +29,7 @@ static void quantize(placed *p)
     for (int32_t i = 0; i < p->m->n_points; i++) {
         if (p->m->points[i].role == OCT_QROLE_WEIGHT) set_weight(p, i);
         if (p->m->points[i].role == OCT_QROLE_ACT && p->m->points[i].state == OCT_QSTATE_ACTIVE)
-            assert_ok(p->f->ctx, oct_qpoint_set(p->m, i, &scale, &zero, 1));
+            assert_ok(p->f->ctx, oct_qpoint_set(p->m, i, &scale, &zero, 1, "test"));
     }
 }
 

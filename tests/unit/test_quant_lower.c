@@ -26,7 +26,7 @@ static int32_t point(fixture *f, oct_qmap *m, const oct_qpoint *p, const float *
     int32_t at = -1;
 
     assert_ok(f->ctx, oct_qmap_add(m, p, &at));
-    if (n) assert_ok(f->ctx, oct_qpoint_set(m, at, scale, zero, n));
+    if (n) assert_ok(f->ctx, oct_qpoint_set(m, at, scale, zero, n, "test"));
     return at;
 }
 
@@ -709,7 +709,7 @@ static oct_status small_job(oct_ctx *ctx)
         if ((st = oct_qmap_new(f, oct_target_named("octet"), &m)) ||
             (st = oct_qmap_add(m, &p, &at)))
             goto done;
-        if ((st = oct_qpoint_set(m, at, scale, zero, 2))) goto done;
+        if ((st = oct_qpoint_set(m, at, scale, zero, 2, "test"))) goto done;
         st = oct_lower(m, NULL, &g);
     }
 done:

@@ -251,8 +251,8 @@ static void scales_reach_their_readers(void **state)
     assert_fails(p.f->ctx,
                  oct_place_input_scales(p.m, y->producer, 0, arena, &n, &scale, &zero, &is_integer),
                  OCT_ERR_STATE, "not known yet");
-    assert_ok(p.f->ctx, oct_qpoint_set(p.m, p.m->of_value[a->id], sa, za, 4));
-    assert_ok(p.f->ctx, oct_qpoint_set(p.m, p.m->of_value[b->id], sb, zb, 1));
+    assert_ok(p.f->ctx, oct_qpoint_set(p.m, p.m->of_value[a->id], sa, za, 4, "test"));
+    assert_ok(p.f->ctx, oct_qpoint_set(p.m, p.m->of_value[b->id], sb, zb, 1, "test"));
     assert_ok(p.f->ctx,
               oct_place_input_scales(p.m, y->producer, 0, arena, &n, &scale, &zero, &is_integer));
     assert_true(is_integer);

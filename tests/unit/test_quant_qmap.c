@@ -51,7 +51,13 @@ static const oct_qspec b32 = {.bits = 32, .is_signed = true, .is_symmetric = tru
 static oct_status add_points(const net *n, oct_qmap *m)
 {
     const oct_qpoint points[] = {
-        {.value = n->x, .role = OCT_QROLE_ACT, .spec = u8, .observer = "mse"},
+        {.value = n->x,
+         .role = OCT_QROLE_ACT,
+         .spec = u8,
+         .observer = "mse",
+         .has_seen = true,
+         .seen_low = -0.7f,
+         .seen_high = 2.5f},
         {.value = n->w, .node = n->conv, .operand = 1, .role = OCT_QROLE_WEIGHT, .spec = w8},
         {.value = n->b,
          .node = n->conv,
@@ -74,15 +80,15 @@ static oct_status add_points(const net *n, oct_qmap *m)
 
     for (size_t i = 0; i < OCT_COUNT(points); i++)
         OCT_TRY(oct_qmap_add(m, &points[i], &at));
-    OCT_TRY(oct_qpoint_set(m, 0, scales, &zero, 1));
-    OCT_TRY(oct_qpoint_set(m, 1, scales, zeros, 4));
+    OCT_TRY(oct_qpoint_set(m, 0, scales, &zero, 1, "test"));
+    OCT_TRY(oct_qpoint_set(m, 1, scales, zeros, 4, "test"));
     if (!(m->points[1].fold = oct_arena_array(m->arena, 3, sizeof(float)))) return OCT_ERR_MEMORY;
     memcpy(m->points[1].fold, fold, sizeof(fold));
     m->points[1].fold_rows = 1;
     m->points[1].fold_columns = 3;
     m->points[1].fold_scale = 0.0123f;
     OCT_TRY(oct_qmap_shift(m, n->conv, shift, 3));
-    m->float_reason[n->relu->id] = "the tail";
+    OCT_TRY(oct_qmap_set_float(m, n->relu, OCT_FLOAT_TAIL, "the tail"));
     m->tail_text = "the tail starts at Relu";
     return OCT_OK;
 }
@@ -114,10 +120,68 @@ static void points_are_found_where_they_apply(void **state)
     assert_true(oct_qmap_shift_of(m, n.conv)->shift[2] == 8);
     assert_null(oct_qmap_shift_of(m, n.relu));
     assert_fails(f->ctx, oct_qmap_shift(m, n.conv, more, 2), OCT_ERR_ARG, "/model.0/conv");
-    assert_fails(f->ctx, oct_qpoint_set(m, 0, (float[]){0}, (int32_t[]){0}, 1), OCT_ERR_ARG,
+    assert_fails(f->ctx, oct_qpoint_set(m, 0, (float[]){0}, (int32_t[]){0}, 1, "test"), OCT_ERR_ARG,
                  "scale 0");
     oct_qmap_free(m);
     oct_qmap_free(NULL);
+    oct_graph_free(n.g);
+}
+
+/* One function writes scales, and says how they came about. */
+static void scales_say_who_set_them(void **state)
+{
+    const float scale = 0.5f, coarse = 1;
+    const int32_t zero = 3;
+    fixture *f = *state;
+    oct_qmap *m = NULL;
+    net n;
+
+    assert_ok(f->ctx, make(f->ctx, &n, &m));
+    assert_string_equal(m->points[0].scale_by, "test");
+    assert_ok(f->ctx, oct_qpoint_set(m, 0, &scale, &zero, 1, "SiLU grid"));
+    assert_ok(f->ctx, oct_qpoint_set(m, 0, &coarse, &zero, 1, "NPU shift"));
+    assert_ok(f->ctx, oct_qpoint_set(m, 0, &coarse, &zero, 1, "NPU shift"));
+    assert_ok(f->ctx, oct_qpoint_set(m, 0, &coarse, &zero, 1, NULL));
+    assert_string_equal(m->points[0].scale_by, "test, SiLU grid, NPU shift");
+    /* Point 4 has the parameters of point 0: it takes them over with all that is known of them. */
+    assert_int_equal(m->points[4].state, OCT_QSTATE_DOMINATED);
+    assert_ok(f->ctx, oct_qpoint_switch_off(m, 0, "too coarse"));
+    assert_int_equal(m->points[0].state, OCT_QSTATE_OFF);
+    assert_int_equal(m->points[4].state, OCT_QSTATE_ACTIVE);
+    assert_true(m->points[4].scale[0] == 1 && m->points[4].zero[0] == 3);
+    assert_true(m->points[4].has_seen && m->points[4].seen_low == -0.7f);
+    assert_string_equal(m->points[4].scale_by, "test, SiLU grid, NPU shift");
+    assert_string_equal(m->points[4].observer, "mse");
+    oct_qmap_free(m);
+    oct_graph_free(n.g);
+}
+
+/* A stage writes what its row in quantize.c says, nothing else. */
+static void stages_write_what_they_may(void **state)
+{
+    const float one = 1, shift[] = {1, 1, 1};
+    const int32_t zero = 0;
+    fixture *f = *state;
+    oct_qmap *m = NULL;
+    net n;
+
+    assert_ok(f->ctx, make(f->ctx, &n, &m));
+    m->stage = "observe";
+    m->may_write = 0;
+    assert_fails(f->ctx, oct_qpoint_set(m, 0, &one, &zero, 1, "x"), OCT_ERR_STATE,
+                 "'observe' of quantizing may not write scales");
+    assert_fails(f->ctx, oct_qpoint_switch_off(m, 0, "x"), OCT_ERR_STATE, "states of points");
+    assert_fails(f->ctx, oct_qmap_set_float(m, n.conv, OCT_FLOAT_OTHER, "x"), OCT_ERR_STATE,
+                 "why nodes are float");
+    assert_fails(f->ctx, oct_qmap_shift(m, n.conv, shift, 3), OCT_ERR_STATE, "shifts of biases");
+    assert_fails(f->ctx, oct_qmap_add(m, &m->points[0], NULL), OCT_ERR_STATE, "points");
+    assert_true(m->points[0].scale[0] == 0.1f);
+    assert_string_equal(m->points[0].scale_by, "test");
+    assert_int_equal(m->points[0].state, OCT_QSTATE_ACTIVE);
+    assert_null(m->float_reason[n.conv->id]);
+    m->may_write = OCT_QWRITES_SCALES;
+    assert_ok(f->ctx, oct_qpoint_set(m, 0, &one, &zero, 1, "x"));
+    oct_qmap_free(m);
     oct_graph_free(n.g);
 }
 
@@ -250,6 +314,10 @@ static void broken_files_are_refused(void **state)
         {"\"dominator\":0", "\"dominator\":4", "dominated by itself"},
         {"\"dominator\":0", "\"dominator\":5", "no such point"},
         {"\"dominator\":0", "\"dominator\":-2", "'dominator' is -2"},
+        {"\"seen\":[-0.699999988,", "\"seen\":[3.5,", "'seen' is not the smallest"},
+        {"\"seen\":[-0.699999988,", "\"seen\":[", "'seen' is not the smallest"},
+        {"\"scale_by\":\"test\"", "\"scale_by\":1", "'scale_by' is not a string"},
+        {"\"why\":\"tail\"", "\"why\":\"tale\"", "did you mean 'tail'?"},
         {"\"columns\":3", "\"columns\":4", "'fold' has 3 values"},
         {"\"rows\":1", "\"rows\":2147483647", "'fold' has 3 values"},
         {"\"shifts\":[\n{", "\"shifts\":[\n[", "line"},
@@ -285,6 +353,45 @@ static void broken_files_are_refused(void **state)
         assert_null(m);
     }
     free(text);
+    oct_graph_free(n.g);
+    remove_folder(folder);
+}
+
+static void cut_out(char *text, const char *from)
+{
+    char *at = strstr(text, from);
+
+    assert_non_null(at);
+    memmove(at, at + strlen(from), strlen(at + strlen(from)) + 1);
+}
+
+/* Files of octet 0.1 do not say what was seen, who set a scale, or why in one word. */
+static void older_files_are_read(void **state)
+{
+    fixture *f = *state;
+    char folder[64], path[128];
+    oct_qmap *m = NULL, *back = NULL;
+    size_t size;
+    char *text;
+    net n;
+
+    assert_ok(f->ctx, make(f->ctx, &n, &m));
+    snprintf(path, sizeof(path), "%s/q.json", make_folder(folder));
+    assert_ok(f->ctx, oct_qmap_save(m, path));
+    text = read_all(path, &size);
+    cut_out(text, ",\"scale_by\":\"test\"");
+    cut_out(text, ",\"scale_by\":\"test\"");
+    cut_out(text, ",\"seen\":[-0.699999988,2.5]");
+    cut_out(text, "\"why\":\"tail\",");
+    write_all(path, text, strlen(text));
+    assert_ok(f->ctx, oct_qmap_load(n.g, path, &back));
+    assert_null(back->points[0].scale_by);
+    assert_false(back->points[0].has_seen);
+    assert_int_equal(back->float_why[n.relu->id], OCT_FLOAT_OTHER);
+    assert_true(back->points[0].scale[0] == m->points[0].scale[0]);
+    free(text);
+    oct_qmap_free(back);
+    oct_qmap_free(m);
     oct_graph_free(n.g);
     remove_folder(folder);
 }
@@ -370,9 +477,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(points_are_found_where_they_apply, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_say_who_set_them, setup, teardown),
+        cmocka_unit_test_setup_teardown(stages_write_what_they_may, setup, teardown),
         cmocka_unit_test_setup_teardown(copies_are_equal_and_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(files_survive_bit_for_bit, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_files_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(older_files_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(changed_bytes_do_no_harm, setup, teardown),
         cmocka_unit_test(want_of_memory_is_survived),
     };

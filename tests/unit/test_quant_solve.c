@@ -35,8 +35,8 @@ static void add_point(net *n, const oct_value *v, bool per_channel, bool symmetr
     int32_t i;
 
     assert_ok(n->m->ctx, oct_qmap_add(n->m, &p, &i));
-    assert_ok(n->m->ctx,
-              oct_qpoint_set(n->m, i, scale, symmetric ? none : zero, per_channel ? CHANNELS : 1));
+    assert_ok(n->m->ctx, oct_qpoint_set(n->m, i, scale, symmetric ? none : zero,
+                                        per_channel ? CHANNELS : 1, "test"));
 }
 
 static const oct_qpoint *point(const net *n, const oct_value *v)

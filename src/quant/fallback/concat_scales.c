@@ -23,7 +23,7 @@ typedef struct sharer {
 static int32_t root_of(const oct_qmap *m, const oct_value *v)
 {
     const int32_t k = v ? m->of_value[v->id] : -1;
-    const int32_t r = k < 0 ? -1 : (int32_t)(oct_qmap_root(m, k) - m->points);
+    const int32_t r = k < 0 ? -1 : oct_qmap_root_index(m, k);
 
     return r >= 0 && m->points[r].state == OCT_QSTATE_ACTIVE && m->points[r].n == 1 ? r : -1;
 }
@@ -52,7 +52,7 @@ static oct_status stands(const sharer *s, const oct_node *n, int32_t i, float ol
 
     *out = true;
     if (k < 0 || s->m->points[k].node || oct_node_is(n, &oct_op_concat)) return OCT_OK;
-    if (oct_conv_is_integer(s->m, n)) {
+    if (oct_qmap_conv_is_integer(s->m, n)) {
         OCT_TRY(oct_input_rounding_noise(s->m, n, step, s->c, s->a, &harm));
         *out = harm <= PART * oct_rounding_noise_limit(n);
     } else if (!oct_node_moves_data(n) && oct_target_computes(s->t, n->op)) {
@@ -83,6 +83,7 @@ static oct_status all_stand(const sharer *s, int32_t root, float step, bool *out
 static oct_status share(const sharer *s, const oct_value *operand, const oct_value *result)
 {
     int32_t from = root_of(s->m, operand), to = root_of(s->m, result);
+    const char *by;
     bool may;
 
     if (from < 0 || to < 0 || from == to || is_same(&s->m->points[from], &s->m->points[to]))
@@ -96,7 +97,9 @@ static oct_status share(const sharer *s, const oct_value *operand, const oct_val
     if (!covers(&s->m->points[to], &s->m->points[from])) return OCT_OK;
     OCT_TRY(all_stand(s, from, s->m->points[to].scale[0], &may));
     if (!may) return OCT_OK;
-    return oct_qpoint_set(s->m, from, s->m->points[to].scale, s->m->points[to].zero, 1);
+    by = oct_arena_printf(s->a, "Concat shares '%s'", s->m->points[to].value->name);
+    if (!by) return OCT_ERR_MEMORY;
+    return oct_qpoint_set(s->m, from, s->m->points[to].scale, s->m->points[to].zero, 1, by);
 }
 
 oct_status oct_fallback_concat_scales(oct_qmap *m, const oct_target *t, const oct_calibration *c,

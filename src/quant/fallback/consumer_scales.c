@@ -53,7 +53,7 @@ static oct_status find_coarse(splitter *s, bool *found)
     if (!may_split) return OCT_ERR_MEMORY;
     find_groups(s, may_split);
     for (const oct_node *n = s->m->g->first; n; n = n->next) {
-        const int32_t root = oct_conv_is_integer(s->m, n) ? group_of(s, n, 0) : -1;
+        const int32_t root = oct_qmap_conv_is_integer(s->m, n) ? group_of(s, n, 0) : -1;
         double harm = 0;
 
         if (root < 0 || !may_split[root] || s->is_split[root]) continue;
@@ -92,7 +92,7 @@ static oct_status settle(const splitter *s, const oct_node *n)
 
         if (root < 0 || !s->is_split[root]) continue;
         if (n->op->flow != OCT_FLOW_SOURCE)
-            s->m->float_reason[n->id] = why;
+            OCT_TRY(oct_qmap_set_float(s->m, n, OCT_FLOAT_ERROR, why));
         else if (oct_operand_role(n, i) == OCT_QROLE_ACT)
             OCT_TRY(read_alone(s, n, i, root));
     }
@@ -104,13 +104,13 @@ static oct_status split(splitter *s)
     bool found;
 
     for (int32_t i = 0; i < s->n; i++)
-        s->root[i] = (int32_t)(oct_qmap_root(s->m, i) - s->m->points);
+        s->root[i] = oct_qmap_root_index(s->m, i);
     OCT_TRY(find_coarse(s, &found));
     if (!found) return OCT_OK;
     for (const oct_node *n = s->m->g->first; n; n = n->next)
         OCT_TRY(settle(s, n));
     for (int32_t i = s->n - 1; i >= 0; i--) /* who decides comes last: nothing to hand on */
-        if (s->is_split[s->root[i]]) oct_fallback_switch_off(s->m, i, why);
+        if (s->is_split[s->root[i]]) OCT_TRY(oct_qpoint_switch_off(s->m, i, why));
     return OCT_OK;
 }
 

@@ -92,14 +92,14 @@ static const oct_node *leader_of(const oct_qmap *m, const oct_node *n)
     const oct_node *by = n->n_in > 0 && n->in[0] ? n->in[0]->producer : NULL;
 
     if (!oct_node_is(n, &oct_op_relu) && !oct_node_is(n, &oct_op_clip)) return NULL;
-    return by && oct_conv_is_integer(m, by) && !has_codes(m, by->out[0]) ? by : NULL;
+    return by && oct_qmap_conv_is_integer(m, by) && !has_codes(m, by->out[0]) ? by : NULL;
 }
 
 static bool may_be_integer(const pricer *p, const oct_node *n)
 {
     const oct_qmap *m = p->m;
 
-    if (oct_conv_is_integer(m, n) || leader_of(m, n)) return true;
+    if (oct_qmap_conv_is_integer(m, n) || leader_of(m, n)) return true;
     if (m->float_reason[n->id] || n->n_out < 1 || !has_codes(m, n->out[0])) return false;
     if (oct_node_moves_data(n)) return reads_codes(m, n, oct_node_n_data(n));
     return oct_target_computes(p->t, n->op) && reads_codes(m, n, n->n_in);
@@ -152,7 +152,7 @@ static oct_status price_value(const pricer *p, const oct_value *v)
         is_moved(p->m, v) ? OCT_MIN_CUT_INFINITE : price(&row->integer, size, 0, 0);
 
     if (v->producer) {
-        const bool is_sum = oct_conv_is_integer(p->m, v->producer) && !has_codes(p->m, v);
+        const bool is_sum = oct_qmap_conv_is_integer(p->m, v->producer) && !has_codes(p->m, v);
         const int64_t out_of = price(&row->floating, size, 0, 0);
 
         OCT_TRY(oct_min_cut_edge(p->cut, rounded, v->producer->id, into));

@@ -49,48 +49,15 @@ oct_status oct_fallback_watch(const oct_qmap *m, const oct_target *t, oct_calibr
 {
     if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next)
-        if (oct_conv_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
+        if (oct_qmap_conv_is_integer(m, n)) OCT_TRY(oct_calibration_watch_spread(c, n->out[0]));
     return OCT_OK;
 }
 
-/* --- switching off --- */
-
-static void be_off(oct_qpoint *p, const char *why)
-{
-    p->state = OCT_QSTATE_OFF;
-    p->dominator = -1;
-    p->reason = why;
-}
-
-/* The first of those that had their scale from this point decides for the others now. */
-static void hand_on(oct_qmap *m, int32_t point)
-{
-    const oct_qpoint *old = &m->points[point];
-    int32_t heir = -1;
-
-    for (int32_t i = 0; i < m->n_points; i++) {
-        oct_qpoint *p = &m->points[i];
-
-        if (p->state != OCT_QSTATE_DOMINATED || p->dominator != point) continue;
-        p->dominator = heir;
-        if (heir >= 0) continue;
-        heir = i;
-        p->state = OCT_QSTATE_ACTIVE;
-        p->spec = old->spec;
-        p->n = old->n;
-        p->scale = old->scale;
-        p->zero = old->zero;
-    }
-}
-
-void oct_fallback_switch_off(oct_qmap *m, int32_t point, const char *why)
-{
-    if (m->points[point].state == OCT_QSTATE_ACTIVE) hand_on(m, point);
-    be_off(&m->points[point], why);
-}
+/* --- keeping a node float --- */
 
 /* The node reads what is in front of it unrounded, and has float weights and a float result. */
-static oct_status keep_float(oct_qmap *m, const oct_node *n, const char *why)
+static oct_status keep_float(oct_qmap *m, const oct_node *n, oct_float_reason reason,
+                             const char *why)
 {
     const int32_t input = oct_qmap_at(m, n, 0);
     oct_qpoint unrounded;
@@ -98,16 +65,14 @@ static oct_status keep_float(oct_qmap *m, const oct_node *n, const char *why)
     if (!why) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < m->n_points; i++)
         if (m->points[i].node == n || oct_place_preact(m, i) == n)
-            oct_fallback_switch_off(m, i, why);
-    m->float_reason[n->id] = why;
+            OCT_TRY(oct_qpoint_switch_off(m, i, why));
+    OCT_TRY(oct_qmap_set_float(m, n, reason, why));
     if (input < 0 || m->points[input].node) return OCT_OK;
     unrounded = m->points[input];
     unrounded.node = n;
     unrounded.operand = 0;
-    unrounded.n = 0;
-    unrounded.scale = NULL;
-    unrounded.zero = NULL;
-    be_off(&unrounded, why);
+    unrounded.state = OCT_QSTATE_OFF;
+    unrounded.reason = why;
     return oct_qmap_add(m, &unrounded, NULL);
 }
 
@@ -122,9 +87,11 @@ static bool is_slow(const oct_node *n)
 static oct_status leave_result(oct_qmap *m, const oct_node *n)
 {
     if (!oct_node_is_product(n))
-        return keep_float(m, n, "kept in float: what the last steps read is not rounded");
+        return keep_float(m, n, OCT_FLOAT_OUTPUT,
+                          "kept in float: what the last steps read is not rounded");
     for (int32_t i = 0; i < m->n_points; i++)
-        if (oct_place_preact(m, i) == n) oct_fallback_switch_off(m, i, "the last steps read it");
+        if (oct_place_preact(m, i) == n)
+            OCT_TRY(oct_qpoint_switch_off(m, i, "the last steps read it"));
     return OCT_OK;
 }
 
@@ -136,7 +103,8 @@ static oct_status judge_input(oct_qmap *m, const oct_node *n, const oct_calibrat
     OCT_TRY(oct_input_rounding_noise(m, n, 0, c, a, &harm));
     if (harm > oct_rounding_noise_limit(n))
         return keep_float(
-            m, n, "kept in float: one scale in front of them is too coarse for some channels");
+            m, n, OCT_FLOAT_ERROR,
+            "kept in float: one scale in front of them is too coarse for some channels");
     return OCT_OK;
 }
 
@@ -148,14 +116,15 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
     double after = 0;
 
     if (is_slow(n))
-        return keep_float(m, n, "kept in float: so few channels are slower in integers");
+        return keep_float(m, n, OCT_FLOAT_SLOWER,
+                          "kept in float: so few channels are slower in integers");
     if (behind >= 0 && anchor_of(m, behind) == n) {
         if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
         OCT_TRY(oct_preact_rounding_noise(m, behind, &f, c, a, &after));
     }
     if (after > limit)
         return keep_float(
-            m, n,
+            m, n, OCT_FLOAT_ERROR,
             oct_arena_printf(m->arena,
                              "kept in float: one scale in front of %s is too coarse for "
                              "some channels",
@@ -169,7 +138,7 @@ static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c
 static bool leaves_some(const oct_qmap *m, const uint8_t *is_float)
 {
     for (const oct_node *n = m->g->first; n; n = n->next)
-        if (oct_conv_is_integer(m, n) && !is_float[n->id]) return true;
+        if (oct_qmap_conv_is_integer(m, n) && !is_float[n->id]) return true;
     return false;
 }
 
@@ -183,10 +152,10 @@ static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
     if (!leaves_some(m, is_float)) return OCT_OK;
     for (const oct_node *n = m->g->first; n; n = n->next) {
         if (!is_float[n->id]) continue;
-        if (oct_conv_is_integer(m, n))
-            OCT_TRY(keep_float(m, n, why));
+        if (oct_qmap_conv_is_integer(m, n))
+            OCT_TRY(keep_float(m, n, OCT_FLOAT_SLOWER, why));
         else if (oct_target_computes(t, n->op) || oct_node_is(n, &oct_op_concat))
-            m->float_reason[n->id] = why;
+            OCT_TRY(oct_qmap_set_float(m, n, OCT_FLOAT_SLOWER, why));
     }
     return OCT_OK;
 }
@@ -207,7 +176,7 @@ static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n,
     const bool moves = oct_node_moves_data(n) && !m->float_reason[n->id];
     bool reads = computes && n->op->flow == OCT_FLOW_SOURCE;
 
-    if ((t->flags & OCT_TARGET_MAY_PREACT) && oct_conv_is_integer(m, n))
+    if ((t->flags & OCT_TARGET_MAY_PREACT) && oct_qmap_conv_is_integer(m, n))
         is_read[result_of(m, n)->id] = 1;
     for (int32_t i = 0; i < n->n_out; i++)
         reads |= n->out[i] && is_read[n->out[i]->id] && (computes || moves);
@@ -231,7 +200,7 @@ static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
 
         if (p->state == OCT_QSTATE_OFF || p->role != OCT_QROLE_ACT || p->node) continue;
         if (!p->value->is_output && !is_read[p->value->id])
-            oct_fallback_switch_off(m, i, "nothing reads it as integers");
+            OCT_TRY(oct_qpoint_switch_off(m, i, "nothing reads it as integers"));
     }
     return OCT_OK;
 }
@@ -247,7 +216,7 @@ oct_status oct_fallback(oct_qmap *m, const oct_target *t, const oct_calibration 
     if (!may_preact) st = oct_fallback_consumer_scales(m, t, c, a);
     oct_arena_reset(a);
     for (const oct_node *n = m->g->first; n && !st; n = n->next) {
-        if (!oct_conv_is_integer(m, n)) continue;
+        if (!oct_qmap_conv_is_integer(m, n)) continue;
         st = may_preact ? judge(m, n, c, a) : judge_input(m, n, c, a);
         oct_arena_reset(a);
     }

@@ -6,12 +6,6 @@
 #include "quant/activation_after.h"
 #include "quant/fallback/fallback.h"
 
-/* A convolution that has codes for weights, so far. */
-bool oct_conv_is_integer(const oct_qmap *m, const oct_node *n);
-
-/* A point that others have their scale from hands it on. */
-void oct_fallback_switch_off(oct_qmap *m, int32_t point, const char *why);
-
 /* --- rounding_noise.c: noise against variance, mean of the channels --- */
 
 /* How much of it is let through. */

@@ -16,11 +16,6 @@
 #define SMALL 1e-4 /* channels with less than this part of the mean variance hardly count */
 #define DEAD  1e-6 /* channels with less than this part of it are constants */
 
-bool oct_conv_is_integer(const oct_qmap *m, const oct_node *n)
-{
-    return oct_node_is(n, &oct_op_conv) && oct_qmap_at(m, n, 1) >= 0 && !m->float_reason[n->id];
-}
-
 double oct_rounding_noise_limit(const oct_node *n)
 {
     return oct_node_is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;

@@ -48,11 +48,6 @@ static json_t *policy(const oct_qspec *s)
                      "DYNAMIC", 0);
 }
 
-static int32_t root_index(const oct_qmap *m, int32_t k)
-{
-    return (int32_t)(oct_qmap_root(m, k) - m->points);
-}
-
 static json_t *config(const oct_qmap *m, int32_t k)
 {
     const oct_qpoint *p = &m->points[k];
@@ -62,7 +57,7 @@ static json_t *config(const oct_qmap *m, int32_t k)
     return json_pack("{s:i, s:o, s:s, s:I, s:I, s:i, s:i}", "bit_width", p->spec.bits, "policy",
                      policy(&p->spec), "state", state_name(p), "quant_min", (json_int_t)low,
                      "quant_max", (json_int_t)high, "hash", (int)k + 1, "dominator",
-                     (int)root_index(m, k) + 1);
+                     (int)oct_qmap_root_index(m, k) + 1);
 }
 
 /* A number, or a list of them. */
@@ -90,7 +85,7 @@ static json_t *values(const oct_qmap *m)
         const oct_qpoint *p = &m->points[i];
         char key[16];
 
-        if (root_index(m, i) != i || p->state == OCT_QSTATE_OFF || p->n < 1) continue;
+        if (oct_qmap_root_index(m, i) != i || p->state == OCT_QSTATE_OFF || p->n < 1) continue;
         snprintf(key, sizeof(key), "%d", (int)i + 1);
         if (json_object_set_new(all, key,
                                 json_pack("{s:o, s:o}", "scale", numbers(p->scale, NULL, p->n),

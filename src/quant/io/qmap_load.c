@@ -118,10 +118,12 @@ static oct_status read_parameters(const oct_qmap_in *q, json_t *o, int32_t point
     json_t *zeros = json_object_get(o, "zero");
     const int64_t allowed = n_scales(p);
     int32_t low, high, *zero;
+    const char *by;
     float *scale;
     int64_t n;
     oct_status st;
 
+    OCT_TRY(oct_qmap_get_text(q, o, "scale_by", false, q->scratch, &by));
     if (!json_object_get(o, "scale") && !zeros) return OCT_OK;
     OCT_TRY(oct_qmap_get_floats(q, o, "scale", &scale, &n));
     if (n != 1 && allowed >= 0 && n != allowed)
@@ -141,8 +143,25 @@ static oct_status read_parameters(const oct_qmap_in *q, json_t *o, int32_t point
                                 (long long)i, (int)low, (int)high);
         zero[i] = (int32_t)z;
     }
-    st = oct_qpoint_set(q->m, point, scale, zero, n);
+    st = oct_qpoint_set(q->m, point, scale, zero, n, by);
     return st == OCT_ERR_ARG ? oct_qmap_bad_at(q, OCT_ERR_FORMAT) : st;
+}
+
+/* Files of octet 0.1 do not have it. */
+static oct_status read_seen(const oct_qmap_in *q, json_t *o, int32_t point)
+{
+    oct_qpoint *p = &q->m->points[point];
+    float *range;
+    int64_t n;
+
+    if (!json_object_get(o, "seen")) return OCT_OK;
+    OCT_TRY(oct_qmap_get_floats(q, o, "seen", &range, &n));
+    if (n != 2 || range[0] > range[1])
+        return OCT_QMAP_BAD(q, "'seen' is not the smallest and the largest value");
+    p->has_seen = true;
+    p->seen_low = range[0];
+    p->seen_high = range[1];
+    return OCT_OK;
 }
 
 static oct_status read_fold(const oct_qmap_in *q, json_t *o, int32_t point)
@@ -176,10 +195,10 @@ static oct_status read_fold(const oct_qmap_in *q, json_t *o, int32_t point)
 
 static oct_status read_point(oct_qmap_in *q, json_t *o)
 {
-    static const char *const keys[] = {"value",  "node",      "operand", "role",     "bits",
-                                       "signed", "symmetric", "narrow",  "pow2",     "rounding",
-                                       "axis",   "state",     "reason",  "observer", "dominator",
-                                       "scale",  "zero",      "fold",    NULL};
+    static const char *const keys[] = {
+        "value",     "node",  "operand",  "role", "bits",     "signed", "symmetric",
+        "narrow",    "pow2",  "rounding", "axis", "state",    "reason", "observer",
+        "dominator", "scale", "zero",     "fold", "scale_by", "seen",   NULL};
     oct_qpoint p = {.dominator = -1};
     int32_t point;
 
@@ -193,6 +212,7 @@ static oct_status read_point(oct_qmap_in *q, json_t *o)
         return OCT_QMAP_BAD(q, "value '%s' has a point already", p.value->name);
     OCT_TRY(oct_qmap_add(q->m, &p, &point));
     OCT_TRY(read_parameters(q, o, point));
+    OCT_TRY(read_seen(q, o, point));
     return read_fold(q, o, point);
 }
 
@@ -217,15 +237,18 @@ static oct_status read_shift(oct_qmap_in *q, json_t *o)
 
 static oct_status read_reason(oct_qmap_in *q, json_t *o)
 {
-    static const char *const keys[] = {"node", "reason", NULL};
-    const char *name;
+    static const char *const keys[] = {"node", "reason", "why", NULL};
+    const char *name, *reason;
+    int why = OCT_FLOAT_OTHER;
     void *node;
 
     OCT_TRY(oct_qmap_check_keys(q, o, keys));
     OCT_TRY(oct_qmap_get_text(q, o, "node", true, q->scratch, &name));
     OCT_TRY(find(q, &q->nodes, "node", name, &node));
-    return oct_qmap_get_text(q, o, "reason", true, q->m->arena,
-                             &q->m->float_reason[((const oct_node *)node)->id]);
+    if (json_object_get(o, "why")) /* files of octet 0.1 have sentences alone */
+        OCT_TRY(oct_qmap_get_word(q, o, "why", oct_qmap_float_reasons(), &why));
+    OCT_TRY(oct_qmap_get_text(q, o, "reason", true, q->scratch, &reason));
+    return oct_qmap_set_float(q->m, node, (oct_float_reason)why, reason);
 }
 
 static oct_status read_list(oct_qmap_in *q, oct_json_stream *s, const char *name,

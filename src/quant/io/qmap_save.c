@@ -113,7 +113,9 @@ static oct_status save_point(out *q, const oct_qpoint *p, bool is_first)
     if (p->n) {
         put(q, "scale", floats(p->scale, p->n));
         put(q, "zero", ints(p->zero, p->n));
+        put_text(q, "scale_by", p->scale_by);
     }
+    if (p->has_seen) put(q, "seen", floats((const float[]){p->seen_low, p->seen_high}, 2));
     if (p->fold) put_fold(q, p);
     return flush(q, is_first, p->value->name);
 }
@@ -138,6 +140,7 @@ static oct_status save_reasons(out *q, const oct_qmap *m, const oct_graph *g, in
         if (!reason) continue;
         start(q);
         put_text(q, "node", node->name);
+        put_text(q, "why", oct_qmap_float_reasons()[m->float_why[node->id]]);
         put_text(q, "reason", reason);
         OCT_TRY(flush(q, ++*n == 1, node->name));
     }

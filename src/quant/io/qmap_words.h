@@ -18,6 +18,29 @@ static inline const char *const *oct_qmap_roles(void)
     return words;
 }
 
+static inline const char *const *oct_qmap_float_reasons(void)
+{
+    static const char *const words[] = {
+        [OCT_FLOAT_NONE] = "none",
+        [OCT_FLOAT_TAIL] = "tail",
+        [OCT_FLOAT_IGNORED] = "ignored",
+        [OCT_FLOAT_MODEL_TYPE] = "model-type",
+        [OCT_FLOAT_TARGET] = "target",
+        [OCT_FLOAT_WEIGHTS] = "weights",
+        [OCT_FLOAT_DIVISOR] = "divisor",
+        [OCT_FLOAT_INPUT] = "input",
+        [OCT_FLOAT_CONSUMER] = "consumer",
+        [OCT_FLOAT_OUTPUT] = "output",
+        [OCT_FLOAT_ERROR] = "error",
+        [OCT_FLOAT_SLOWER] = "slower",
+        [OCT_FLOAT_DYNAMIC] = "dynamic",
+        [OCT_FLOAT_OTHER] = "other",
+        NULL,
+    };
+
+    return words;
+}
+
 static inline const char *const *oct_qmap_roundings(void)
 {
     static const char *const words[] = {

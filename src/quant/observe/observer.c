@@ -2,6 +2,7 @@
 /* The table of observers, and what all of them do alike. */
 #include "quant/observe/observer.h"
 
+#include <math.h>
 #include <octet/quant.h>
 #include <string.h>
 
@@ -83,7 +84,12 @@ oct_status oct_observer_new(oct_ctx *ctx, const oct_observer_options *options, i
         return oct_fail(ctx, OCT_ERR_ARG, "observer '%s' cannot look at channels one by one",
                         row->name);
     if (!(o = oct_calloc(ctx, 1, sizeof(*o)))) return OCT_ERR_MEMORY;
-    *o = (oct_observer){.row = row, .ctx = ctx, .options = *options, .channels = channels};
+    *o = (oct_observer){.row = row,
+                        .ctx = ctx,
+                        .options = *options,
+                        .channels = channels,
+                        .seen_low = INFINITY,
+                        .seen_high = -INFINITY};
     o->options.kind = row->name; /* the caller's string may go away */
     if (!(o->state = oct_calloc(ctx, 1, row->size))) {
         oct_free(ctx, o);
@@ -119,6 +125,10 @@ bool oct_observer_scan(oct_observer *o, const oct_value_view *s, oct_scan *out)
         oct_observer_n_ranges(o) > 1 ? oct_scan_channels(s, out) : oct_scan_all(s, out);
 
     if (!is_finite) o->has_bad = true;
+    for (int64_t i = 0; i < oct_observer_n_ranges(o) && is_finite; i++) {
+        o->seen_low = OCT_MIN(o->seen_low, out[i].low);
+        o->seen_high = OCT_MAX(o->seen_high, out[i].high);
+    }
     return is_finite;
 }
 
@@ -132,6 +142,8 @@ oct_status oct_observer_merge(oct_observer *o, const oct_observer *other)
     OCT_TRY(o->row->merge(o, other));
     o->n_samples += other->n_samples;
     o->has_bad = o->has_bad || other->has_bad;
+    o->seen_low = OCT_MIN(o->seen_low, other->seen_low);
+    o->seen_high = OCT_MAX(o->seen_high, other->seen_high);
     return OCT_OK;
 }
 

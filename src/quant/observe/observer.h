@@ -76,7 +76,8 @@ struct oct_observer {
     oct_observer_options options;
     int64_t channels; /* what the value has */
     int64_t n_samples;
-    bool has_bad; /* NaN or Inf was seen */
+    bool has_bad;              /* NaN or Inf was seen */
+    float seen_low, seen_high; /* of all samples; +Inf and -Inf before the first */
     void *state;
 };
 

@@ -294,14 +294,14 @@ static void simplify(oct_placer *p, const oct_node *n, int32_t i)
     memset(p->mark, 0, (size_t)p->g->root->n_value_ids);
     mark_sources(p, n->in[i]);
     for (int32_t k = 0; k < p->m->n_points; k++) {
-        oct_qpoint *q = &p->m->points[oct_qmap_root(p->m, k) - p->m->points];
+        oct_qpoint *q = &p->m->points[oct_qmap_root_index(p->m, k)];
 
         if (!mark[p->m->points[k].value->id] || p->m->points[k].node) continue;
         had_channels |= q->spec.axis != OCT_QSPEC_PER_TENSOR;
         q->spec.axis = OCT_QSPEC_PER_TENSOR;
     }
     for (int32_t k = 0; k < p->m->n_points && !had_channels; k++) {
-        const int32_t root = (int32_t)(oct_qmap_root(p->m, k) - p->m->points);
+        const int32_t root = oct_qmap_root_index(p->m, k);
 
         if (!mark[p->m->points[k].value->id] || p->m->points[k].node) continue;
         if (first < 0) first = root;
@@ -334,7 +334,7 @@ static int32_t common_root(const oct_placer *p, const oct_node *n)
 
     for (int32_t i = 0; i < oct_node_n_data(n); i++) {
         const int32_t k = p->m->of_value[n->in[i]->id];
-        const int32_t r = k < 0 ? -1 : (int32_t)(oct_qmap_root(p->m, k) - p->m->points);
+        const int32_t r = k < 0 ? -1 : oct_qmap_root_index(p->m, k);
 
         if (r < 0 || (i > 0 && r != root)) return -1;
         root = r;

@@ -100,11 +100,6 @@ oct_status oct_placer_weights(oct_placer *p)
 
 /* --- points that a runtime may do without --- */
 
-static bool is_integer_conv(const oct_qmap *m, const oct_node *n)
-{
-    return oct_node_is(n, &oct_op_conv) && !m->float_reason[n->id] && oct_qmap_at(m, n, 1) >= 0;
-}
-
 /* Does v go into x * sigmoid(x), x * hardsigmoid(x) as two nodes and nowhere else? */
 static bool is_before_gate(const oct_value *v, const oct_node *gate)
 {
@@ -136,10 +131,11 @@ const oct_node *oct_place_preact(const oct_qmap *m, int32_t point)
     if (p->role != OCT_QROLE_ACT || p->node || !n) return NULL;
     if (!(m->target->flags & OCT_TARGET_MAY_PREACT)) return NULL;
     if (n->n_in > 0 && n->in[0] && is_before_gate(n->in[0], n) &&
-        is_integer_conv(m, n->in[0]->producer))
+        oct_qmap_conv_is_integer(m, n->in[0]->producer))
         return n->in[0]->producer;
-    if (is_integer_conv(m, n) && oct_activation_after(p->value).act.kind != OCT_ACT_NONE) return n;
+    if (oct_qmap_conv_is_integer(m, n) && oct_activation_after(p->value).act.kind != OCT_ACT_NONE)
+        return n;
     if (is_read_as_integers(m, p->value)) return NULL;
     if (oct_node_is(n, &oct_op_relu) || oct_node_is(n, &oct_op_clip)) n = n->in[0]->producer;
-    return n && is_integer_conv(m, n) ? n : NULL;
+    return n && oct_qmap_conv_is_integer(m, n) ? n : NULL;
 }

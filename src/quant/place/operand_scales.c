@@ -58,11 +58,6 @@ static oct_status rehash(trace *t)
 
 /* --- searching --- */
 
-static int32_t root_of(const oct_qmap *m, int32_t point)
-{
-    return (int32_t)(oct_qmap_root(m, point) - m->points);
-}
-
 static bool is_moved(const oct_value *v)
 {
     return v->producer && oct_node_moves_data(v->producer);
@@ -75,7 +70,7 @@ static int32_t source_of(const oct_qmap *m, const oct_value *v)
     const bool has_own = k >= 0 && m->points[k].state != OCT_QSTATE_OFF;
 
     if (has_own && !(m->points[k].state == OCT_QSTATE_DOMINATED && is_moved(v)))
-        return root_of(m, k);
+        return oct_qmap_root_index(m, k);
     if (k >= 0 && !has_own) return -2;
     return is_moved(v) ? -1 : -2;
 }
@@ -242,7 +237,9 @@ oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i,
     *out = NULL;
     if (!v || (v->data && k < 0)) return OCT_OK;
     if (k >= 0 && m->points[k].node) /* for this reader alone */
-        return m->points[k].state == OCT_QSTATE_OFF ? OCT_OK : one_origin(root_of(m, k), a, n, out);
+        return m->points[k].state == OCT_QSTATE_OFF
+                   ? OCT_OK
+                   : one_origin(oct_qmap_root_index(m, k), a, n, out);
     st = find(&t, v, a, n, out);
     for (size_t s = 0; s < t.n; s++)
         oct_tensor_unref(t.steps[s].labels);

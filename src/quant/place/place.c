@@ -66,7 +66,7 @@ bool oct_placer_reads(const oct_placer *p, const oct_node *n, int32_t i)
     const oct_value *v = n->in[i];
 
     if (!v || v->data || !p->is_integer[k] || oct_operand_role(n, i) != OCT_QROLE_ACT) return false;
-    if (p->groups.item[k].add == n && p->ignored[n->id]) return false;
+    if (p->groups.item[k].add == n && p->ignored[n->id].text) return false;
     return !v->producer || p->groups.of_node[v->producer->id] != k;
 }
 
@@ -100,41 +100,46 @@ static bool is_listed(const oct_placer *p, const oct_node *n)
     return oct_target_computes(p->t, n->op);
 }
 
-/* Why the anchor cannot be computed in integers, or NULL. */
-static const char *why_not(const oct_placer *p, const oct_node *n, const uint8_t *is_tail)
+/* Why the anchor cannot be computed in integers. */
+static oct_float_cause why_not(const oct_placer *p, const oct_node *n, const uint8_t *is_tail)
 {
     const int32_t w = weight_of(n);
 
-    if (p->ignored[n->id]) return p->ignored[n->id];
-    if (is_tail[n->id]) return "tail";
-    if (!is_listed(p, n))
-        return oct_arena_printf(p->m->arena, "no integer form in target %s", p->t->name);
-    if (w >= 0 && !oct_node_const(n, w)) return "weights are not constant";
-    if (w >= 0 && !is_float32(n->in[w])) return "weights are not float32";
+    if (p->ignored[n->id].text) return p->ignored[n->id];
+    if (is_tail[n->id]) return (oct_float_cause){OCT_FLOAT_TAIL, "tail"};
+    if (!is_listed(p, n)) return (oct_float_cause){OCT_FLOAT_TARGET, p->not_listed};
+    if (w >= 0 && !oct_node_const(n, w))
+        return (oct_float_cause){OCT_FLOAT_WEIGHTS, "weights are not constant"};
+    if (w >= 0 && !is_float32(n->in[w]))
+        return (oct_float_cause){OCT_FLOAT_WEIGHTS, "weights are not float32"};
     if (oct_node_is(n, &oct_op_mat_mul) && oct_node_const(n, 0))
-        return "a constant stands on the left of the product";
-    return NULL;
+        return (oct_float_cause){OCT_FLOAT_WEIGHTS, "the left operand of the product is constant"};
+    return (oct_float_cause){OCT_FLOAT_NONE, NULL};
 }
 
-static oct_status decide(oct_placer *p, const uint8_t *is_tail)
+static oct_status choose_groups(oct_placer *p, const uint8_t *is_tail)
 {
+    p->not_listed = oct_arena_printf(p->m->arena, "no integer form in target %s", p->t->name);
+    if (!p->not_listed) return OCT_ERR_MEMORY;
     for (int32_t k = 0; k < p->groups.n; k++) {
         const oct_node *n = p->groups.item[k].anchor;
         const bool is_expected = weight_of(n) >= 0 || is_listed(p, n);
+        oct_float_cause cause;
 
         if (!is_expected || oct_placer_moves(p, n)) continue;
         if (!is_float32(oct_node_out(n, 0)) || !has_activation(n)) continue;
-        p->m->float_reason[n->id] = why_not(p, n, is_tail);
-        p->is_integer[k] = !p->m->float_reason[n->id];
+        cause = why_not(p, n, is_tail);
+        if (cause.text) OCT_TRY(oct_qmap_set_float(p->m, n, cause.why, cause.text));
+        p->is_integer[k] = !cause.text;
     }
     return OCT_OK;
 }
 
 /* --- who reads integers --- */
 
-/* From the end: values that integer groups read. A group that is no convolution or product is worth
- * it only if what it makes is read as integers: else its operands would be rounded for nothing. */
-static void spread(oct_placer *p)
+/* From the outputs to the inputs: values that integer groups read. An elementwise group is
+ * quantized only if an integer consumer follows; otherwise it would add error and gain no speed. */
+static oct_status find_integer_values(oct_placer *p)
 {
     for (const oct_node *n = p->g->last; n; n = n->prev) {
         const int32_t k = p->groups.of_node[n->id];
@@ -151,7 +156,8 @@ static void spread(oct_placer *p)
         if (n == group->last && p->is_integer[k] && group->anchor->op->flow != OCT_FLOW_SOURCE &&
             !p->is_wanted[y->id]) {
             p->is_integer[k] = 0;
-            p->m->float_reason[group->anchor->id] = "nothing reads its result as integers";
+            OCT_TRY(oct_qmap_set_float(p->m, group->anchor, OCT_FLOAT_CONSUMER,
+                                       "nothing reads its result as integers"));
         }
         for (int32_t i = 0; i < n->n_in; i++) {
             const oct_value *v = n->in[i];
@@ -165,6 +171,7 @@ static void spread(oct_placer *p)
                                (!v->producer || p->groups.of_node[v->producer->id] != k);
         }
     }
+    return OCT_OK;
 }
 
 /* --- settings --- */
@@ -217,8 +224,9 @@ static void ignore_for_transformer(oct_placer *p)
                                         "ReduceMean", "ReduceL2", "ReduceSum", "Sum"};
 
     for (const oct_node *n = p->g->first; n; n = n->next)
-        if (!p->ignored[n->id] && is_word(n->op->name, types, OCT_COUNT(types)))
-            p->ignored[n->id] = "kept in float in transformers";
+        if (!p->ignored[n->id].text && is_word(n->op->name, types, OCT_COUNT(types)))
+            p->ignored[n->id] =
+                (oct_float_cause){OCT_FLOAT_MODEL_TYPE, "kept in float in transformers"};
 }
 
 /* Products of two activations: no zero points there. */
@@ -230,7 +238,7 @@ static void balance_products(oct_placer *p)
             const int32_t k = oct_qmap_at(p->m, n, i);
 
             if (k >= 0 && p->m->points[k].role == OCT_QROLE_ACT)
-                p->m->points[oct_qmap_root(p->m, k) - p->m->points].spec.is_symmetric = true;
+                p->m->points[oct_qmap_root_index(p->m, k)].spec.is_symmetric = true;
         }
     }
 }
@@ -250,8 +258,9 @@ static void keep_divisor(oct_placer *p, const oct_value *v, int depth)
     p->is_divisor[v->id] = 1;
     if (!by || depth == 0) return;
     is_cheap = is_word(by->op->name, cheap, OCT_COUNT(cheap));
-    if (is_cheap && !p->ignored[by->id])
-        p->ignored[by->id] = "kept in float: something is divided by its result";
+    if (is_cheap && !p->ignored[by->id].text)
+        p->ignored[by->id] = (oct_float_cause){OCT_FLOAT_DIVISOR,
+                                               "kept in float: something is divided by its result"};
     if (is_word(by->op->name, through, OCT_COUNT(through)) || oct_node_moves_data(by))
         keep_divisor(p, by->in[0], depth - 1);
     else if (oct_node_is(by, &oct_op_add)) /* with the small number that keeps it from zero */
@@ -272,6 +281,20 @@ static void keep_divisors(oct_placer *p)
 
 /* --- all --- */
 
+/* What the user wants in float. */
+static oct_status read_scopes(oct_placer *p, const oct_quantize_options *o)
+{
+    const size_t n = (size_t)p->g->root->n_node_ids + 1;
+    const char **text = oct_arena_array(p->a, n, sizeof(*text));
+
+    p->ignored = oct_arena_array(p->a, n, sizeof(*p->ignored));
+    if (!text || !p->ignored) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_scope_reasons(p->g, o, p->m->arena, text));
+    for (size_t i = 0; i < n; i++)
+        if (text[i]) p->ignored[i] = (oct_float_cause){OCT_FLOAT_IGNORED, text[i]};
+    return OCT_OK;
+}
+
 static oct_status place(oct_placer *p, const oct_quantize_options *o)
 {
     const size_t n_nodes = (size_t)p->g->root->n_node_ids + 1;
@@ -280,21 +303,19 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     uint8_t *is_tail = oct_arena_alloc(p->a, n_nodes);
 
     p->gives_codes = o->int8_io != 0;
-    p->ignored = oct_arena_array(p->a, n_nodes, sizeof(*p->ignored));
     p->is_wanted = oct_arena_alloc(p->a, n_values);
     p->is_read_float = oct_arena_alloc(p->a, n_values);
     p->is_divisor = oct_arena_alloc(p->a, n_values);
-    if (!is_tail || !p->ignored || !p->is_wanted || !p->is_read_float || !p->is_divisor)
-        return OCT_ERR_MEMORY;
+    if (!is_tail || !p->is_wanted || !p->is_read_float || !p->is_divisor) return OCT_ERR_MEMORY;
     OCT_TRY(oct_tail_find(p->g, o->tail, p->m->arena, is_tail, &p->m->tail_text));
-    OCT_TRY(oct_scope_reasons(p->g, o, p->m->arena, p->ignored));
+    OCT_TRY(read_scopes(p, o));
     if (is_transformer) ignore_for_transformer(p);
     keep_divisors(p);
     OCT_TRY(oct_groups_find(p->g, p->t, p->a, &p->groups));
     OCT_TRY(find_requantized(p));
     if (!(p->is_integer = oct_arena_alloc(p->a, (size_t)p->groups.n + 1))) return OCT_ERR_MEMORY;
-    OCT_TRY(decide(p, is_tail));
-    spread(p);
+    OCT_TRY(choose_groups(p, is_tail));
+    OCT_TRY(find_integer_values(p));
     OCT_TRY(oct_placer_activations(p));
     OCT_TRY(oct_placer_weights(p));
     if (is_transformer) balance_products(p);

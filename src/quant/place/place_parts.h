@@ -5,20 +5,27 @@
 
 #include "quant/place/place.h"
 
+/* Why a node stays float; text NULL: it does not. */
+typedef struct oct_float_cause {
+    oct_float_reason why;
+    const char *text;
+} oct_float_cause;
+
 typedef struct oct_placer {
     oct_qmap *m;
     const oct_graph *g;
     const oct_target *t;
     oct_arena *a; /* for the time of placing */
     oct_groups groups;
-    uint8_t *is_integer;     /* by group */
-    uint8_t *is_wanted;      /* by value id: integers read it, directly or moved */
-    uint8_t *is_read_float;  /* by value id: others read it as well */
-    uint8_t *is_divisor;     /* by value id: something is divided by it, or it is under a root */
-    uint8_t *is_requantized; /* by node id: a Concat with a scale of its own; NULL: none is */
-    bool gives_codes;        /* outputs of the network are integers */
-    const char **ignored;    /* by node id: why, or NULL */
-    uint8_t *mark;           /* by value id: for searches */
+    uint8_t *is_integer;      /* by group */
+    uint8_t *is_wanted;       /* by value id: integers read it, directly or moved */
+    uint8_t *is_read_float;   /* by value id: others read it as well */
+    uint8_t *is_divisor;      /* by value id: something is divided by it, or it is under a root */
+    uint8_t *is_requantized;  /* by node id: a Concat with a scale of its own; NULL: none is */
+    const char *not_listed;   /* why operators that the target does not have are float */
+    bool gives_codes;         /* outputs of the network are integers */
+    oct_float_cause *ignored; /* by node id: nodes to keep float before anything else is asked */
+    uint8_t *mark;            /* by value id: for searches */
     const oct_value **todo;
 } oct_placer;
 

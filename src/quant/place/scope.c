@@ -185,7 +185,7 @@ static oct_status set_observer(oct_qmap *m, oct_qpoint *p, const char *kind)
 
 static oct_status change_act(oct_qmap *m, int32_t at, const oct_quant_override *o)
 {
-    oct_qpoint *p = &m->points[oct_qmap_root(m, at) - m->points];
+    oct_qpoint *p = &m->points[oct_qmap_root_index(m, at)];
 
     if (o->activation_bits) p->spec.bits = o->activation_bits;
     if (o->symmetric) p->spec.is_symmetric = o->symmetric > 0;

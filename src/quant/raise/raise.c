@@ -203,16 +203,19 @@ static oct_status set_fold_scales(oct_qmap *m, oct_arena *arena)
 }
 
 /* What is left of integers in the graph: why. */
-static void set_reasons(oct_qmap *m)
+static oct_status set_reasons(oct_qmap *m)
 {
     for (const oct_node *n = m->g->first; n; n = n->next) {
         if (oct_node_is(n, &oct_op_conv_integer) || oct_node_is(n, &oct_op_mat_mul_integer) ||
             oct_node_is(n, &oct_op_mat_mul_integer_to_float) ||
             oct_node_is(n, &oct_op_dynamic_quantize_mat_mul))
-            m->float_reason[n->id] = "its input is quantized while running: kept as it is";
+            OCT_TRY(oct_qmap_set_float(m, n, OCT_FLOAT_DYNAMIC,
+                                       "its input is quantized while running: kept as it is"));
         else if (strncmp(n->op->name, "QLinear", 7) == 0 || oct_node_is(n, &oct_op_q_gemm))
-            m->float_reason[n->id] = "an operator on integers whose scales are not constants";
+            OCT_TRY(oct_qmap_set_float(m, n, OCT_FLOAT_OTHER,
+                                       "an operator on integers whose scales are not constants"));
     }
+    return OCT_OK;
 }
 
 static oct_status make_map(oct_raising *r, oct_qmap **out)
@@ -233,15 +236,15 @@ static oct_status make_map(oct_raising *r, oct_qmap **out)
         int32_t at;
 
         if ((st = oct_qmap_add(m, &q, &at))) break;
-        if ((st = oct_qpoint_set(m, at, p->scale, p->zero, p->n))) break;
+        if ((st = oct_qpoint_set(m, at, p->scale, p->zero, p->n, "the file"))) break;
         if (p->unfold) st = set_fold(m, &m->points[at], p);
     }
     if (!st) st = set_fold_scales(m, r->arena);
+    if (!st) st = set_reasons(m);
     if (st) {
         oct_qmap_free(m);
         return st;
     }
-    set_reasons(m);
     *out = m;
     return OCT_OK;
 }

@@ -70,18 +70,21 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
 
 /* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. Powers of
  * two cannot be moved: the one above that value is halved, and has a code next to it then. */
-static void snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
+static bool snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
 {
     float snapped;
 
-    if (s->is_pow2 && s->is_symmetric && *scale > SILU_DEPTH && *scale < 2 * SILU_DEPTH)
+    if (s->is_pow2 && s->is_symmetric && *scale > SILU_DEPTH && *scale < 2 * SILU_DEPTH) {
         *scale /= 2;
-    if (s->is_symmetric || s->is_pow2 || s->is_signed || *scale <= SILU_DEPTH / 4) return;
+        return true;
+    }
+    if (s->is_symmetric || s->is_pow2 || s->is_signed || *scale <= SILU_DEPTH / 4) return false;
     snapped = SILU_DEPTH / ceilf(SILU_DEPTH / *scale);
     if (*scale > SILU_DEPTH) snapped = SILU_DEPTH;
-    if (snapped < *scale / 2) return;
+    if (snapped < *scale / 2) return false;
     *scale = snapped;
     *zero = (int32_t)lrintf(SILU_DEPTH / snapped);
+    return true;
 }
 
 static oct_status nothing_seen(const oct_qmap *m, const oct_value *v)
@@ -133,6 +136,8 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     float *high = oct_arena_array(a, (size_t)n + 1, sizeof(float));
     float *scale = oct_arena_array(a, (size_t)n + 1, sizeof(float));
     int32_t *zero = oct_arena_array(a, (size_t)n + 1, sizeof(int32_t));
+    bool is_snapped = false;
+    const char *by;
 
     if (!low || !high || !scale || !zero) return OCT_ERR_MEMORY;
     OCT_TRY(oct_observer_solve(seen, &p->spec, low, high));
@@ -141,8 +146,17 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
     oct_solve_channel_scales(p, worth, scale, zero, n);
     for (int64_t k = 0; k < n && is_silu; k++)
-        snap_to_silu(&p->spec, &scale[k], &zero[k]);
-    return oct_qpoint_set(m, i, scale, zero, n);
+        is_snapped |= snap_to_silu(&p->spec, &scale[k], &zero[k]);
+    p->observer = seen->row->name;
+    p->has_seen = seen->seen_low <= seen->seen_high;
+    p->seen_low = seen->seen_low;
+    p->seen_high = seen->seen_high;
+    by = oct_arena_printf(a, "%s%s%s%s%s", seen->row->name, seen->options.follow ? " after " : "",
+                          seen->options.follow ? oct_activation_after(p->value).name : "",
+                          n > 1 && p->channel_share < 1.0f ? ", balanced channels" : "",
+                          is_snapped ? ", SiLU grid" : "");
+    if (!by) return OCT_ERR_MEMORY;
+    return oct_qpoint_set(m, i, scale, zero, n, by);
 }
 
 /* What follows a value, between the ends of what the codes behind it can hold. */

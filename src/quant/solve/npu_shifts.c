@@ -6,6 +6,7 @@
  * the shift would lose anyway.
  */
 #include <math.h>
+#include <string.h>
 
 #include "op/op.h"
 #include "quant/activation_after.h"
@@ -24,25 +25,28 @@ enum {
 
 typedef struct shifts {
     oct_qmap *m;
+    oct_arena *a;
+    float **scale; /* by point: its scales, changed; NULL: as they are in the qmap */
     bool is_changed;
+    oct_status failed; /* the first failure */
 } shifts;
 
-static oct_qpoint *decider(const shifts *s, int32_t point)
+static const oct_qpoint *decider(const shifts *s, int32_t point)
 {
-    oct_qpoint *p = point < 0 ? NULL : &s->m->points[point];
+    const oct_qpoint *p = point < 0 ? NULL : &s->m->points[point];
 
     if (!p || p->state == OCT_QSTATE_OFF) return NULL;
-    p = &s->m->points[oct_qmap_root(s->m, point) - s->m->points];
+    p = oct_qmap_root(s->m, point);
     return p->n > 0 && p->spec.is_pow2 ? p : NULL;
 }
 
-static oct_qpoint *input_of(const shifts *s, const oct_node *n, int32_t i)
+static const oct_qpoint *input_of(const shifts *s, const oct_node *n, int32_t i)
 {
     return i < n->n_in && n->in[i] ? decider(s, oct_qmap_at(s->m, n, i)) : NULL;
 }
 
 /* The point behind a node, or behind the activation that is part of it. */
-static oct_qpoint *result_of(const shifts *s, const oct_node *n)
+static const oct_qpoint *result_of(const shifts *s, const oct_node *n)
 {
     const oct_value *v = n->out[0];
 
@@ -51,14 +55,26 @@ static oct_qpoint *result_of(const shifts *s, const oct_node *n)
 }
 
 /* p of the scale 2^-p; for channel k, or the one for all. */
-static int exponent(const oct_qpoint *p, int64_t k)
+static int exponent(const shifts *s, const oct_qpoint *p, int64_t k)
 {
-    return -ilogbf(p->scale[p->n > 1 ? k % p->n : 0]);
+    const float *changed = s->scale[p - s->m->points];
+
+    return -ilogbf((changed ? changed : p->scale)[p->n > 1 ? k % p->n : 0]);
 }
 
-static void set_exponent(shifts *s, oct_qpoint *p, int64_t k, int e)
+static void set_exponent(shifts *s, const oct_qpoint *p, int64_t k, int e)
 {
-    p->scale[p->n > 1 ? k % p->n : 0] = ldexpf(1.0f, -e);
+    float **changed = &s->scale[p - s->m->points];
+
+    if (!*changed) {
+        *changed = oct_arena_array(s->a, (size_t)p->n, sizeof(float));
+        if (!*changed) {
+            s->failed = OCT_ERR_MEMORY;
+            return;
+        }
+        memcpy(*changed, p->scale, (size_t)p->n * sizeof(float));
+    }
+    (*changed)[p->n > 1 ? k % p->n : 0] = ldexpf(1.0f, -e);
     s->is_changed = true;
 }
 
@@ -69,58 +85,58 @@ static int64_t channels_of(const oct_qpoint *a, const oct_qpoint *b, const oct_q
 
 static void fit_sum(shifts *s, const oct_node *n)
 {
-    oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
+    const oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
 
     if (!a || !b || !y) return;
     for (int64_t k = 0; k < channels_of(a, b, y); k++) {
-        int low = OCT_MIN(exponent(a, k), exponent(b, k));
+        int low = OCT_MIN(exponent(s, a, k), exponent(s, b, k));
 
-        if (exponent(a, k) > low + SUM_INPUTS) set_exponent(s, a, k, low + SUM_INPUTS);
-        if (exponent(b, k) > low + SUM_INPUTS) set_exponent(s, b, k, low + SUM_INPUTS);
-        if (low - exponent(y, k) < SUM_LOW) set_exponent(s, y, k, low - SUM_LOW);
-        if (low - exponent(y, k) > SUM_HIGH) set_exponent(s, y, k, low - SUM_HIGH);
+        if (exponent(s, a, k) > low + SUM_INPUTS) set_exponent(s, a, k, low + SUM_INPUTS);
+        if (exponent(s, b, k) > low + SUM_INPUTS) set_exponent(s, b, k, low + SUM_INPUTS);
+        if (low - exponent(s, y, k) < SUM_LOW) set_exponent(s, y, k, low - SUM_LOW);
+        if (low - exponent(s, y, k) > SUM_HIGH) set_exponent(s, y, k, low - SUM_HIGH);
     }
 }
 
 static void fit_product(shifts *s, const oct_node *n)
 {
-    oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
+    const oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
 
     if (!a || !b || !y) return;
     for (int64_t k = 0; k < channels_of(a, b, y); k++) {
-        const int whole = exponent(a, k) + exponent(b, k);
+        const int whole = exponent(s, a, k) + exponent(s, b, k);
 
-        if (whole < exponent(y, k)) set_exponent(s, y, k, whole);
-        if (whole - exponent(y, k) > PRODUCT_HIGH) set_exponent(s, y, k, whole - PRODUCT_HIGH);
+        if (whole < exponent(s, y, k)) set_exponent(s, y, k, whole);
+        if (whole - exponent(s, y, k) > PRODUCT_HIGH) set_exponent(s, y, k, whole - PRODUCT_HIGH);
     }
 }
 
 /* The unit of a layer's sums: input times weight. */
-static int unit(const oct_qpoint *x, const oct_qpoint *w, int64_t k)
+static int unit(const shifts *s, const oct_qpoint *x, const oct_qpoint *w, int64_t k)
 {
-    return exponent(w, k) + (w->fold ? -ilogbf(w->fold_scale) : exponent(x, k));
+    return exponent(s, w, k) + (w->fold ? -ilogbf(w->fold_scale) : exponent(s, x, k));
 }
 
 /* A result finer than the sum it comes from gains nothing; a sum much finer than it is cut, and so
  * is one much finer than its bias. */
 static void fit_layer(shifts *s, const oct_node *n)
 {
-    oct_qpoint *x = input_of(s, n, 0), *w = input_of(s, n, 1), *y = result_of(s, n);
-    oct_qpoint *b = input_of(s, n, 2);
+    const oct_qpoint *x = input_of(s, n, 0), *w = input_of(s, n, 1), *y = result_of(s, n);
+    const oct_qpoint *b = input_of(s, n, 2);
 
     if (!x || !w || !y) return;
     for (int64_t k = 0; k < channels_of(x, w, y); k++) {
-        const int cut = unit(x, w, k) - exponent(y, k);
+        const int cut = unit(s, x, w, k) - exponent(s, y, k);
 
-        if (cut < 0) set_exponent(s, y, k, exponent(y, k) + cut);
-        if (cut > CUT_HIGH) set_exponent(s, w, k, exponent(w, k) - (cut - CUT_HIGH));
+        if (cut < 0) set_exponent(s, y, k, exponent(s, y, k) + cut);
+        if (cut > CUT_HIGH) set_exponent(s, w, k, exponent(s, w, k) - (cut - CUT_HIGH));
     }
     for (int64_t k = 0; b && k < channels_of(x, w, b); k++) {
-        const int above = unit(x, w, k) - exponent(b, k);
-        const int low = OCT_MIN(0, unit(x, w, k) - exponent(y, k) - SUM_BITS);
+        const int above = unit(s, x, w, k) - exponent(s, b, k);
+        const int low = OCT_MIN(0, unit(s, x, w, k) - exponent(s, y, k) - SUM_BITS);
 
-        if (above < low) set_exponent(s, b, k, unit(x, w, k) - low);
-        if (above > BIAS_HIGH) set_exponent(s, w, k, exponent(w, k) - (above - BIAS_HIGH));
+        if (above < low) set_exponent(s, b, k, unit(s, x, w, k) - low);
+        if (above > BIAS_HIGH) set_exponent(s, w, k, exponent(s, w, k) - (above - BIAS_HIGH));
     }
 }
 
@@ -133,14 +149,30 @@ static const struct {
     {&oct_op_mat_mul, fit_layer},
 };
 
-void oct_npu_shifts(oct_qmap *m)
+static oct_status fit_all(shifts *s)
 {
-    shifts s = {.m = m, .is_changed = true};
-
-    for (int round = 0; round < MOST_ROUNDS && s.is_changed; round++) {
-        s.is_changed = false;
-        for (const oct_node *n = m->g->first; n; n = n->next)
+    for (int round = 0; round < MOST_ROUNDS && s->is_changed; round++) {
+        s->is_changed = false;
+        for (const oct_node *n = s->m->g->first; n; n = n->next)
             for (size_t i = 0; i < OCT_COUNT(rules); i++)
-                if (oct_node_is(n, rules[i].op)) rules[i].fit(&s, n);
+                if (oct_node_is(n, rules[i].op)) rules[i].fit(s, n);
     }
+    OCT_TRY(s->failed);
+    for (int32_t i = 0; i < s->m->n_points; i++) {
+        const oct_qpoint *p = &s->m->points[i];
+
+        if (s->scale[i]) OCT_TRY(oct_qpoint_set(s->m, i, s->scale[i], p->zero, p->n, "NPU shift"));
+    }
+    return OCT_OK;
+}
+
+oct_status oct_npu_shifts(oct_qmap *m)
+{
+    shifts s = {.m = m, .a = oct_arena_new(m->ctx), .is_changed = true};
+    oct_status st = OCT_ERR_MEMORY;
+
+    if (s.a) s.scale = oct_arena_array(s.a, (size_t)m->n_points + 1, sizeof(*s.scale));
+    if (s.scale) st = fit_all(&s);
+    oct_arena_free(s.a);
+    return st;
 }

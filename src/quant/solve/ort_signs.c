@@ -46,13 +46,18 @@ static bool agree(oct_qmap *m, const oct_node *n, bool *is_signed, bool *has_cha
 }
 
 /* The same values by codes of the other sign. */
-static void change_sign(oct_qpoint *p)
+static oct_status change_sign(oct_qmap *m, int32_t i, oct_arena *a)
 {
+    oct_qpoint *p = &m->points[i];
     const int32_t middle = 1 << (p->spec.bits - 1);
+    int32_t *zero = oct_arena_array(a, (size_t)p->n + 1, sizeof(*zero));
 
-    for (int64_t i = 0; i < p->n; i++)
-        p->zero[i] += p->spec.is_signed ? middle : -middle;
+    if (!zero) return OCT_ERR_MEMORY;
+    for (int64_t c = 0; c < p->n; c++)
+        zero[c] = p->zero[c] + (p->spec.is_signed ? middle : -middle);
     p->spec.is_signed = !p->spec.is_signed;
+    return oct_qpoint_set(m, i, p->scale, zero, p->n,
+                          p->spec.is_signed ? "signed for ORT" : "unsigned for ORT");
 }
 
 /* One scale, written as many: then it may be signed. */
@@ -70,7 +75,7 @@ static oct_status spread(oct_qmap *m, int32_t i, oct_arena *a)
         zero[c] = p->zero[0];
     }
     p->spec.axis = 1;
-    return oct_qpoint_set(m, i, scale, zero, n);
+    return oct_qpoint_set(m, i, scale, zero, n, "repeated per channel for ORT");
 }
 
 static oct_status differ(oct_qmap *m, const oct_node *n, oct_arena *a)
@@ -82,23 +87,21 @@ static oct_status differ(oct_qmap *m, const oct_node *n, oct_arena *a)
     if (!agree(m, anchor_of(m, n), &is_signed, &has_channels)) return OCT_OK;
     if (!has_channels || out->spec.is_signed != is_signed) return OCT_OK;
     if (out->n == 1) OCT_TRY(spread(m, (int32_t)(out - m->points), a));
-    if (out->n > 1) change_sign(out);
-    return OCT_OK;
+    return out->n > 1 ? change_sign(m, (int32_t)(out - m->points), a) : OCT_OK;
 }
 
 oct_status oct_ort_signs(oct_qmap *m)
 {
-    oct_arena *a;
-    oct_status st = OCT_OK;
+    oct_arena *a = oct_arena_new(m->ctx);
+    oct_status st = a ? OCT_OK : OCT_ERR_MEMORY;
 
-    for (int32_t i = 0; i < m->n_points; i++) {
-        oct_qpoint *p = &m->points[i];
+    for (int32_t i = 0; i < m->n_points && !st; i++) {
+        const oct_qpoint *p = &m->points[i];
 
         if (p->role == OCT_QROLE_ACT && p->state == OCT_QSTATE_ACTIVE && p->n > 1 &&
             !p->spec.is_symmetric && !p->spec.is_signed)
-            change_sign(p);
+            st = change_sign(m, i, a);
     }
-    if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
     for (const oct_node *n = m->g->first; n && !st; n = n->next)
         st = differ(m, n, a);
     oct_arena_free(a);

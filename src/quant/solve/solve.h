@@ -29,7 +29,7 @@ oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibr
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
 /* Powers of two that the shifters of NPUs can do (npu_shifts.c); others are left alone. */
-void oct_npu_shifts(oct_qmap *m);
+oct_status oct_npu_shifts(oct_qmap *m);
 
 /* Signs of codes, so that ONNX Runtime leaves alone what it cannot compute (ort_signs.c). */
 oct_status oct_ort_signs(oct_qmap *m);

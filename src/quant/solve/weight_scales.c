@@ -112,7 +112,7 @@ static lanes lanes_of(const oct_tensor *w, int axis)
 #define BIAS_ROOM 0x1p29
 
 static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, float *scale,
-                                      int64_t n, oct_arena *a)
+                                      int64_t n, oct_arena *a, bool *is_changed)
 {
     const oct_tensor *bias = p->node && p->node->n_in > 2 ? oct_node_const(p->node, 2) : NULL;
     const float *x = &p->fold_scale;
@@ -132,8 +132,23 @@ static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, fl
         if (!(least > (double)*s) || !(least < 0x1p120)) continue;
         if (p->spec.is_pow2) least = exp2(ceil(log2(least)));
         *s = (float)least;
+        *is_changed = true;
     }
     return OCT_OK;
+}
+
+/* What is quantized, and how its range was found. */
+static oct_status note_weight(oct_qmap *m, oct_qpoint *p, const float *x, const char *kind)
+{
+    const int64_t n = oct_tensor_length(p->value->data);
+
+    p->has_seen = n > 0;
+    p->seen_low = p->seen_high = n > 0 ? x[0] : 0;
+    for (int64_t i = 1; i < n; i++) {
+        p->seen_low = OCT_MIN(p->seen_low, x[i]);
+        p->seen_high = OCT_MAX(p->seen_high, x[i]);
+    }
+    return (p->observer = oct_arena_strdup(m->arena, kind)) ? OCT_OK : OCT_ERR_MEMORY;
 }
 
 static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_arena *a)
@@ -144,6 +159,8 @@ static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_are
     float *x, *lane = oct_arena_array(a, (size_t)(l.outer * l.inner) + 1, sizeof(float));
     float *scale = oct_arena_array(a, (size_t)l.n + 1, sizeof(float));
     int32_t *zero = oct_arena_array(a, (size_t)l.n + 1, sizeof(int32_t));
+    bool has_room = false;
+    const char *by;
 
     if (!lane || !scale || !zero) return OCT_ERR_MEMORY;
     OCT_TRY(folded(p, a, &x));
@@ -160,8 +177,11 @@ static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_are
         OCT_TRY(oct_weight_range(m->ctx, kind, &p->spec, lane, l.outer * l.inner, 1, &low, &high));
         oct_qspec_solve(&p->spec, low, high, &scale[c], &zero[c]);
     }
-    OCT_TRY(leave_room_for_bias(m, p, scale, l.n, a));
-    return oct_qpoint_set(m, i, scale, zero, l.n);
+    OCT_TRY(leave_room_for_bias(m, p, scale, l.n, a, &has_room));
+    OCT_TRY(note_weight(m, p, x, kind));
+    by = oct_arena_printf(a, "%s%s%s", kind, p->fold ? ", input scales folded in" : "",
+                          has_room ? ", room for bias" : "");
+    return by ? oct_qpoint_set(m, i, scale, zero, l.n, by) : OCT_ERR_MEMORY;
 }
 
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o)

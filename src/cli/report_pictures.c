@@ -249,6 +249,7 @@ static oct_status make_scene(const cli_report *in, oct_dataset *d, const char *s
                              oct_report_scene *s)
 {
     const char *path = oct_dataset_path(d, v->index), *slash = strrchr(path, '/');
+    const int64_t frame = oct_dataset_frame(d, v->index);
     oct_image *im = NULL, *small = NULL;
     float scale = 1;
     oct_status st = oct_dataset_load(d, v->index, &im);
@@ -266,7 +267,8 @@ static oct_status make_scene(const cli_report *in, oct_dataset *d, const char *s
             v->found[k][i].width *= scale;
             v->found[k][i].height *= scale;
         }
-    s->name = slash ? slash + 1 : path;
+    s->name = frame < 0 ? cli_format("%s", slash ? slash + 1 : path)
+                        : cli_format("%s, frame %lld", slash ? slash + 1 : path, (long long)frame);
     s->float_found = v->found[0];
     s->int8_found = v->found[1];
     s->n_float = v->n[0];
@@ -342,6 +344,7 @@ oct_status cli_report_draw(const cli_report *in, cli_report_pictures *p)
 void cli_report_pictures_fini(cli_report_pictures *p)
 {
     for (int i = 0; i < p->n; i++) {
+        free((void *)p->list[i].name);
         free((void *)p->list[i].data);
         free((void *)p->list[i].float_found);
         free((void *)p->list[i].int8_found);

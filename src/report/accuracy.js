@@ -32,15 +32,15 @@ function sortTable(columns, rows, sort, down, page) {
 
 // --- figures ---
 
-const noiseText = (n) => "±: on other pictures of this kind the figure would be in that range 19 times of 20 (" + plural(n.images, "picture") +
-  " drawn anew " + grouped(n.resamples) + " times, the same draws for both networks).";
+const noiseText = (n) => "±: half of the 95 % interval, by bootstrap: " + plural(n.images, "picture") +
+  " drawn with replacement, " + grouped(n.resamples) + " times, the same draws for both networks.";
 
 function changeText() {
   const n = D.accuracy.noise, [name, before, after] = D.accuracy.rows[0];
   if (!n) return D.accuracy.set ? "Measured on " + D.accuracy.set + "." : "";
   const change = after - before, within = Math.abs(change) <= n.change;
   return name + " went from " + before.toFixed(4) + " to " + after.toFixed(4) + ": " + signed(change, 4) + " ± " + n.change.toFixed(4) + ". " +
-    (within ? "That is within the noise: so many pictures do not tell which network is better." :
+    (within ? "That is within the noise: " + plural(n.images, "picture") + " cannot tell which network is better." :
       change < 0 ? "That is more than the noise: the loss is real." : "That is more than the noise: the gain is real.");
 }
 

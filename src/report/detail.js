@@ -78,7 +78,7 @@ function makeDetail(l) {
     ["multiply-adds", l.macs ? count(l.macs) : ""], ["weights", l.params ? count(l.params) : ""],
     ["error of the weights", isNumber(l.weightNoise) ? percent(l.weightNoise) + " %, " + decibel(l.weightNoise) : ""],
     ...errorFigures("error alone", l.alone), ...errorFigures("error, all quantized", l.all),
-    ["time", isNumber(l.floatMs) || isNumber(l.int8Ms) ? timePair(l) : ""], ["· eight of ten runs", spread], ...kernelsOf(l.name),
+    ["time", isNumber(l.floatMs) || isNumber(l.int8Ms) ? timePair(l) : ""], ["· 10th to 90th percentile", spread], ...kernelsOf(l.name),
   ]), nodeOf(l) ? el("p", { class: "buttons no-print" }, el("button", { type: "button",
     on: { click: () => selectLayer(l.index, "graph") } }, "Show in the graph")) : null);
   const n = l.makes.length + l.reads.length + 1, wide = n === 3 && innerWidth > 1100 ? 360 : 520;

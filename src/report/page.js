@@ -123,7 +123,7 @@ function accuracyCard() {
   const change = after - before, within = n && Math.abs(change) <= n.change;
   return card("Accuracy", el("span", { class: change < -0.01 && !within ? "bad" : "" }, signed(change, 4)), name + (n ? " ± " + n.change.toFixed(4) : ""),
     pair([before, after], (v) => v.toFixed(4)), [D.accuracy.set ? el("span", null, "measured on " + D.accuracy.set) : null,
-      within ? el("span", { class: "line" }, "the change is within the noise of so many") : null]);
+      within ? el("span", { class: "line" }, "the change is within the noise") : null]);
 }
 
 function integerCard() {
@@ -157,7 +157,7 @@ function startSummary() {
   if (D.ms)
     list.push(card("Time of a picture", ...ratio(D.ms, "faster", "slower"), pair(D.ms, milliseconds),
       [el("span", null, "median" + (D.threads ? ", " + plural(D.threads, "thread") : "") + ", measured in turns"),
-        D.p10 && D.p90 ? el("span", { class: "line" }, "eight of ten runs: float " + spreadText(0) + ", INT8 " + spreadText(1)) : null,
+        D.p10 && D.p90 ? el("span", { class: "line" }, "10th to 90th percentile: float " + spreadText(0) + ", INT8 " + spreadText(1)) : null,
         isBusy() ? el("span", { class: "line bad" }, "the machine was busy: load " + D.load.toFixed(1) + " on " + plural(D.cpus, "CPU")) : null]));
   if (D.accuracy && D.accuracy.rows.length) list.push(accuracyCard());
   list.push(integerCard());
@@ -195,7 +195,7 @@ function startAdvice() {
     return;
   }
   $("advice-lead").textContent = "What would bring the quantized network nearer to the float one, best first. " +
-    "The lines are to be added to the command that quantized it.";
+    "Add a line to the octet quantize command to try it.";
   fill($("advice-list"), null, D.advice.map(adviceItem));
 }
 

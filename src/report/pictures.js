@@ -19,9 +19,16 @@ function stateOf(box, others, alone) {
 
 const className = (k) => D.classNames[k] || "class " + k;
 
+// The width of a label, as the page's own font has it.
+const pen = document.createElement("canvas").getContext("2d");
+function textWidth(text, size, bold) {
+  pen.font = (bold ? "600 " : "400 ") + "100px " + getComputedStyle(document.body).fontFamily;
+  return (pen.measureText(text).width * size) / 100;
+}
+
 // Where the label of a box goes: above it, in it or below it, where no other label is.
 function placeLabel(box, text, size, bold, taken, s) {
-  const width = text.length * size * (bold ? 0.6 : 0.54) + size * 0.6, height = size * 1.3;
+  const width = textWidth(text, size, bold) + size * 0.6, height = size * 1.3;
   const x = Math.max(0, Math.min(box[0], s.width - width)), inside = (y) => y >= 0 && y + height <= s.height;
   const free = (y) => taken.every((t) => x >= t.x + t.width || t.x >= x + width || y >= t.y + t.height || t.y >= y + height);
   const tries = [box[1] - height, box[1], box[1] + box[3], box[1] + box[3] - height, box[1] + height].filter(inside);

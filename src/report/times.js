@@ -47,8 +47,8 @@ function startTimes() {
   $("time").hidden = false;
   const runs = D.runs ? "Median of " + plural(D.runs, "run") + " of each network" : "Median times";
   $("time-lead").textContent = runs + ", measured in turns" + (D.threads ? " on " + plural(D.threads, "thread") : "") + ". " +
-    (D.p10 && D.p90 ? "Eight of ten runs took " + spreadText(0) + " in float and " + spreadText(1) + " in INT8." : "");
+    (D.p10 && D.p90 ? "10th to 90th percentile: " + spreadText(0) + " in float, " + spreadText(1) + " in INT8." : "");
   fill($("time-body"), null, [isBusy() ? el("p", { class: "note busy" }, "The machine was busy: load average " + D.load.toFixed(1) + " on " + plural(D.cpus, "CPU") +
-    " before measuring. Both networks suffered alike, but take the times with care, and measure again when it is idle: octet bench.") : null,
+    " before measuring. Both networks were slowed down, but take the times with care, and measure again when it is idle: octet bench.") : null,
   operatorTable(operators())]);
 }

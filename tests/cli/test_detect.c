@@ -268,6 +268,9 @@ static void a_report_shows_frames_of_videos(void **state)
         fail_msg("%s", p->last.err);
     (void)snprintf(scratch, sizeof(scratch), "grep -q 'data:image/jpeg' %s/r/index.html", p->dir);
     assert_int_equal(system(scratch), 0);
+    (void)snprintf(scratch, sizeof(scratch), "grep -q 'clip.avi, frame [0-9]' %s/r/index.html",
+                   p->dir);
+    assert_int_equal(system(scratch), 0);
 }
 
 /* --- eval --- */

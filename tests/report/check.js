@@ -60,6 +60,11 @@ function checkPictures() {
   say(boxes(first[0], "went") === 1 && boxes(first[1], "came") === 1 && boxes(first[0], "moved") === 1 && boxes(first[1], "moved") === 1 && boxes(first[0], "came") === 0,
     "and marked on its side");
   say(document.querySelectorAll("#pictures-legend .key").length === 4, "a legend tells the colours");
+  say([...document.querySelectorAll("#picture-list .label")].every((g) => {
+    const spare = g.querySelector("rect").width.baseVal.value - g.querySelector("text").getComputedTextLength(), size = Number(g.querySelector("text").getAttribute("font-size"));
+    return spare > 0.4 * size && spare < 0.8 * size;
+  }), "labels are as wide as their text");
+  say(document.querySelectorAll("#table td.name wbr").length > 100, "names of layers go on after a slash");
   document.querySelector("#picture-list .enlarge").click();
   say($("enlarged").open && $("enlarged").querySelectorAll("img").length === 2 && $("enlarged").textContent.includes("a.jpg"), "a picture is enlarged");
   key($("enlarged"), "ArrowRight");

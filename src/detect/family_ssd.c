@@ -95,7 +95,7 @@ static oct_status decode(oct_decoding *d)
 
 const oct_family oct_family_ssd = {
     .name = "ssd",
-    .help = "[n, anchors, 4] corners (pixels or 0..1) and [n, anchors, classes] scores; behind a "
+    .help = "[n, anchors, 4] corners (pixels or 0..1) and [n, anchors, classes] scores; after a "
             "softmax class 0 is the background",
     .match = match,
     .preprocess = preprocess,

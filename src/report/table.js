@@ -25,9 +25,9 @@ const columns = [
 ];
 let shownColumns = columns;
 
-// A long name goes on in the next line after a slash or a dot, not in the middle of a word.
+// A long name goes on in the next line after a slash (or a dot, where it has none), not in the middle of a word.
 function breakable(name) {
-  return name.split(/(?<=[/.])/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
+  return name.split(name.includes("/") ? /(?<=\/)/ : /(?<=\.)/).flatMap((part, i) => (i ? [el("wbr"), part] : [part]));
 }
 function nameCell(l) {
   return el("button", { type: "button", "aria-expanded": String(view.open.has(l.index)) }, el("span", null, breakable(l.name || "(no name)")));

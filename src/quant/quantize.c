@@ -51,7 +51,7 @@ void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size
 /* --- the network --- */
 
 /* The file that will be written may have operators up to this opset. */
-static oct_status raise_opset(oct_graph *g)
+static void raise_opset(oct_graph *g)
 {
     for (int32_t i = 0; i < g->info.n_opsets; i++) {
         oct_opset *s = &g->info.opsets[i];
@@ -59,7 +59,6 @@ static oct_status raise_opset(oct_graph *g)
         if (!*s->domain || strcmp(s->domain, "ai.onnx") == 0)
             s->version = OCT_MAX(s->version, (int64_t)WORKING_OPSET);
     }
-    return OCT_OK;
 }
 
 oct_status oct_quantize_normalise(const oct_graph *g, oct_graph **out)
@@ -69,7 +68,7 @@ oct_status oct_quantize_normalise(const oct_graph *g, oct_graph **out)
     oct_status st;
 
     OCT_TRY(oct_graph_clone(g, &copy));
-    if ((st = raise_opset(copy))) goto fail;
+    raise_opset(copy);
     if ((st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
     if ((st = oct_quantize_widen(copy, &widened))) goto fail;
     if (widened && (st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
@@ -81,40 +80,99 @@ fail:
     return st;
 }
 
-/* --- the job --- */
+/* --- the stages between placing and lowering --- */
 
-static bool wants(const char *setting, const char *fallback, const char *word)
+typedef struct job {
+    oct_quantized *q;
+    oct_feed *f;
+    oct_calibration *c;
+} job;
+
+static oct_status choose_observers(job *j)
 {
-    return strcmp(setting ? setting : fallback, word) == 0;
+    OCT_TRY(oct_solve_watch(j->q->m, j->q->target, &j->q->o, j->c));
+    return oct_fallback_watch(j->q->m, j->q->target, j->c);
 }
 
-static oct_status correct_bias(oct_quantized *q, oct_feed *f, const oct_calibration *c)
+static oct_status calibrate(job *j)
 {
-    const bool full = wants(q->o.bias_correction, "fast", "full");
-
-    if (wants(q->o.bias_correction, "fast", "none")) return OCT_OK;
-    if (!full && !wants(q->o.bias_correction, "fast", "fast"))
-        return oct_fail(q->ctx, OCT_ERR_ARG,
-                        "there is no bias correction '%s'; there are: none, fast, full",
-                        q->o.bias_correction);
-    OCT_TRY(oct_correct_bias_fast(q->m, c));
-    return full ? oct_correct_bias_full(q->m, q->bound, f) : OCT_OK;
-}
-
-static oct_status calibrate(oct_quantized *q, oct_feed *f, oct_calibration *c)
-{
-    OCT_TRY(oct_solve_watch(q->m, q->target, &q->o, c));
-    OCT_TRY(oct_fallback_watch(q->m, q->target, c));
-    OCT_TRY(oct_calibrate(c, q->bound, f));
-    OCT_TRY(oct_solve_activations(q->m, c));
-    OCT_TRY(oct_fallback(q->m, q->target, c));
-    OCT_TRY(oct_ort_signs(q->m));
-    OCT_TRY(oct_solve_weights(q->m, q->target, &q->o));
-    OCT_TRY(oct_npu_shifts(q->m));
-    OCT_TRY(correct_bias(q, f, c));
-    q->summary.images = c->images;
-    q->summary.float_pass_seconds = c->seconds - c->hook_seconds;
+    OCT_TRY(oct_calibrate(j->c, j->q->bound, j->f));
+    j->q->summary.images = j->c->images;
+    j->q->summary.float_pass_seconds = j->c->seconds - j->c->hook_seconds;
     return OCT_OK;
+}
+
+static oct_status solve_activations(job *j)
+{
+    return oct_solve_activations(j->q->m, j->c);
+}
+
+static oct_status fall_back(job *j)
+{
+    return oct_fallback(j->q->m, j->q->target, j->c);
+}
+
+static oct_status set_ort_signs(job *j)
+{
+    return oct_ort_signs(j->q->m);
+}
+
+static oct_status solve_weights(job *j)
+{
+    return oct_solve_weights(j->q->m, j->q->target, &j->q->o);
+}
+
+static oct_status fit_npu_shifts(job *j)
+{
+    return oct_npu_shifts(j->q->m);
+}
+
+static oct_status correct_bias(job *j)
+{
+    const char *kind = j->q->o.bias_correction ? j->q->o.bias_correction : "fast";
+
+    if (strcmp(kind, "none") == 0) return OCT_OK;
+    if (strcmp(kind, "fast") != 0 && strcmp(kind, "full") != 0)
+        return oct_fail(j->q->ctx, OCT_ERR_ARG,
+                        "there is no bias correction '%s'; there are: none, fast, full", kind);
+    OCT_TRY(oct_correct_bias_fast(j->q->m, j->c));
+    return strcmp(kind, "full") ? OCT_OK : oct_correct_bias_full(j->q->m, j->q->bound, j->f);
+}
+
+/*
+ * In processing order. Placing has made the qmap, with points that have no scales yet; each stage
+ * may write to it what its row says, and oct_qpoint_set() and its like refuse anything else.
+ */
+static const struct stage {
+    const char *name;
+    oct_status (*run)(job *j);
+    unsigned writes;
+} stages[] = {
+    {"choose observers", choose_observers, 0},
+    {"calibrate", calibrate, 0},
+    {"activation scales", solve_activations, OCT_QWRITES_SCALES},
+    {"fallback", fall_back,
+     OCT_QWRITES_POINTS | OCT_QWRITES_SCALES | OCT_QWRITES_STATES | OCT_QWRITES_REASONS},
+    {"ORT signs", set_ort_signs, OCT_QWRITES_SCALES},
+    {"weight scales", solve_weights, OCT_QWRITES_SCALES},
+    {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES},
+    {"bias correction", correct_bias, OCT_QWRITES_SHIFTS},
+};
+
+static oct_status run_stages(oct_quantized *q, oct_feed *f)
+{
+    job j = {.q = q, .f = f};
+    oct_status st = oct_calibration_new(q->bound, &j.c);
+
+    for (size_t i = 0; i < OCT_COUNT(stages) && !st; i++) {
+        q->m->stage = stages[i].name;
+        q->m->may_write = stages[i].writes;
+        st = stages[i].run(&j);
+    }
+    oct_calibration_free(j.c);
+    q->m->stage = NULL;
+    q->m->may_write = 0; /* lowering only reads */
+    return st;
 }
 
 /* --- what came of it --- */
@@ -153,13 +211,13 @@ static oct_status list_layers(oct_quantized *q)
         weights_int += integer ? (double)oct_tensor_length(n->in[1]->data) : 0;
         q->summary.layers_total++;
         q->summary.layers_quantized += integer;
-        q->layers[q->n_layers++] =
-            (oct_quantize_layer){.name = n->name,
-                                 .op = n->op->name,
-                                 .reason = integer ? NULL
-                                           : why   ? why
-                                                   : "nothing in front of it is in integers",
-                                 .noise = -1};
+        q->layers[q->n_layers++] = (oct_quantize_layer){
+            .name = n->name,
+            .op = n->op->name,
+            .reason = integer ? NULL
+                      : why   ? why
+                              : "its input is float: the layer before it was not quantized",
+            .noise = -1};
     }
     q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
     q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
@@ -217,7 +275,6 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
 {
     const int64_t start = oct_time_ns();
     const oct_lower_options lower = {.int8_io = q->o.int8_io != 0};
-    oct_calibration *c = NULL;
     oct_feed *f = NULL;
     oct_status st;
 
@@ -227,11 +284,9 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     OCT_TRY(oct_feed_new(q->g, images, &q->o, 0, &q->bound, &f));
     st = oct_place(q->bound, q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);
-    if (!st) st = oct_calibration_new(q->bound, &c);
-    if (!st) st = calibrate(q, f, c);
-    if (!st) st = list_layers(q); /* again: calibration decides where rounding is harmless */
+    if (!st) st = run_stages(q, f);
+    if (!st) st = list_layers(q); /* again: fallback has switched points off */
     if (!st) st = measure_layers(q, f);
-    oct_calibration_free(c);
     oct_feed_free(f);
     if (!st) st = rehome(q);
     if (!st) st = oct_lower(q->m, &lower, &q->qdq);

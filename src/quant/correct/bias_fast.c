@@ -4,6 +4,7 @@
  * which the bias can take back. E[x] is the float network's, so layers do not depend on each
  * other and one pass over the pictures is enough.
  */
+#include "quant/correct/correct.h"
 #include "quant/solve/solve.h"
 
 /* The sum over kernel taps of weight (i, o), times the mean of input channel. */
@@ -55,7 +56,7 @@ static oct_status correct(oct_qmap *m, const oct_qpoint *p, const oct_calibratio
     sum = oct_arena_array(a, (size_t)n + 1, sizeof(double));
     shift = oct_arena_array(a, (size_t)n + 1, sizeof(float));
     if (!sum || !shift) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_weight_values(m, p, true, a, &error));
+    OCT_TRY(oct_weight_values(p, true, a, &error));
     add_shift(p->value->data, &ax, error, c, x, sum);
     for (int64_t i = 0; i < n; i++)
         shift[i] = (float)(sum[i] * share);

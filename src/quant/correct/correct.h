@@ -20,6 +20,7 @@
 
 #include "feed/feed.h"
 #include "quant/activation_after.h"
+#include "quant/observe/calibrate.h"
 #include "quant/place/place.h"
 
 /* equalize.c: pairs of convolutions with nothing, Relu, LeakyRelu or PRelu between them, each the
@@ -51,6 +52,10 @@ static inline bool oct_corrections_any(const oct_corrections *c)
 /* correct.c: those of the three that the options ask for. */
 oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
                              oct_corrections *done);
+
+/* bias_fast.c: bias shifts from the float means of inputs undo what weight errors do to the mean.
+ */
+oct_status oct_correct_bias_fast(oct_qmap *m, const oct_calibration *c);
 
 /* bias_full.c: shifts of all layers with quantized weights but the last ones. `bound` is the
  * graph of the map. */

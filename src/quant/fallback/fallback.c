@@ -10,30 +10,6 @@
 
 #define FEW_CHANNELS 4
 
-/* --- ranges --- */
-
-static float follow_user(const void *user, float x)
-{
-    return (float)oct_following_act_apply(user, (double)x);
-}
-
-oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o)
-{
-    const oct_qpoint *p = &m->points[point];
-    const oct_node *n = oct_place_preact(m, point);
-    oct_following_act f, *kept;
-
-    if (!n || p->value->producer != n || p->state != OCT_QSTATE_ACTIVE) return OCT_OK;
-    f = oct_activation_after(p->value);
-    if (f.act.kind == OCT_ACT_NONE) return OCT_OK;
-    kept = oct_arena_array(m->arena, 1, sizeof(*kept));
-    if (!kept) return OCT_ERR_MEMORY;
-    *kept = f;
-    o->follow = follow_user;
-    o->follow_user = kept;
-    return OCT_OK;
-}
-
 /* --- what to watch --- */
 
 /* The node whose integers depend on this point, if it is the one behind the node itself. */

@@ -13,9 +13,6 @@
 /* Asks for means and variances of channels. */
 oct_status oct_fallback_watch(const oct_qmap *m, const oct_target *t, oct_calibration *c);
 
-/* In front of an activation only errors of its result count. */
-oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o);
-
 /* Switches points off, with reasons. Activations have their scales, weights not yet. */
 oct_status oct_fallback(oct_qmap *m, const oct_target *t, const oct_calibration *c);
 

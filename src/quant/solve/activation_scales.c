@@ -3,70 +3,14 @@
 #include "quant/solve/solve.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "graph/channels.h"
 #include "op/op.h"
 #include "quant/activation_after.h"
-#include "quant/fallback/fallback.h"
 
 /* SiLU's lowest value is -0.27846: a step that does not divide it moves the whole negative lobe,
  * which holds much of what the network knows, by up to half a step. */
 #define SILU_DEPTH 0.27846f
-
-/* --- what to watch --- */
-
-/* Is this point's value one that calibration must see? Results of nodes that move data have the
- * codes of their source. */
-static bool is_seen(const oct_qpoint *p)
-{
-    if (p->role != OCT_QROLE_ACT || p->value->data) return false;
-    if (p->state == OCT_QSTATE_ACTIVE) return true;
-    return p->state == OCT_QSTATE_DOMINATED &&
-           !(p->value->producer && oct_node_moves_data(p->value->producer));
-}
-
-static void choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_target *t,
-                            const oct_quantize_options *o, oct_observer_options *out)
-{
-    const oct_qpoint *root = oct_qmap_root(m, (int32_t)(p - m->points));
-    const bool per_channel = root->spec.axis != OCT_QSPEC_PER_TENSOR;
-    const bool own_scales = per_channel && root->channel_share >= 1.0f;
-
-    oct_observer_options_init(out);
-    out->per_channel = per_channel;
-    out->kind = own_scales ? o->channel_ranges : o->activation_ranges;
-    if (!out->kind) out->kind = own_scales ? t->channel_ranges : t->act_ranges;
-    if (root->observer) out->kind = root->observer;
-    if (o->percentile > 0) out->percentile = o->percentile;
-}
-
-/* The mean of what a weighted node reads is needed to correct its bias. */
-static bool wants_means(const oct_qpoint *p, const oct_quantize_options *o)
-{
-    return p->role == OCT_QROLE_WEIGHT && p->state == OCT_QSTATE_ACTIVE && p->node &&
-           !(o->bias_correction && strcmp(o->bias_correction, "none") == 0);
-}
-
-oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
-                           oct_calibration *c)
-{
-    for (int32_t i = 0; i < m->n_points; i++) {
-        const oct_qpoint *p = &m->points[i];
-        oct_observer_options range;
-
-        if (is_seen(p)) {
-            choose_observer(m, p, t, o, &range);
-            OCT_TRY(oct_preact_observer(m, i, &range));
-            OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
-        }
-        if (wants_means(p, o) && p->node->in[0] && !p->node->in[0]->data)
-            OCT_TRY(oct_calibration_watch(c, p->node->in[0], NULL, true));
-    }
-    return OCT_OK;
-}
-
-/* --- solving --- */
 
 /* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. Powers of
  * two cannot be moved: the one above that value is halved, and has a code next to it then. */
@@ -104,7 +48,8 @@ static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration 
         const oct_qpoint *p = &m->points[i];
         const oct_watch *other;
 
-        if (i == root || !is_seen(p) || oct_qmap_root(m, i) != &m->points[root]) continue;
+        if (i == root || !oct_qpoint_is_observed(p) || oct_qmap_root(m, i) != &m->points[root])
+            continue;
         other = oct_calibration_of(c, p->value);
         if (other && other != w && other->range) st = oct_observer_merge(all, other->range);
     }

@@ -6,9 +6,17 @@
 #include "quant/observe/calibrate.h"
 #include "quant/place/place.h"
 
-/* Asks the calibration for what solving and correcting will need. */
+/* Asks the calibration for what solving and correcting will need (watch.c). */
 oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
                            oct_calibration *c);
+
+/* Must calibration observe this point's value? The result of a node that moves data has the scale
+ * of its source. */
+bool oct_qpoint_is_observed(const oct_qpoint *p);
+
+/* A pre-activation (OCT_TARGET_MAY_PREACT) is observed for the error after its activation, because
+ * nothing else consumes it. Other points are left alone. */
+oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o);
 
 /* How much each channel of a point counts for the dense layers behind it, by point; NULL: none
  * reads it (channel_scales.c). */
@@ -38,11 +46,7 @@ oct_status oct_ort_signs(oct_qmap *m);
  * The values a weight has once quantized, in the weight's own order and scale (folding undone).
  * `error`: the difference to the float ones instead.
  */
-oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error, oct_arena *a,
-                             float **out);
-
-/* Bias shifts from the float means of inputs: what weight errors do to the mean is undone. */
-oct_status oct_correct_bias_fast(oct_qmap *m, const oct_calibration *c);
+oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, float **out);
 
 /* Which dimension of a weight is the output channel, which the input channel. */
 typedef struct oct_weight_axes {

@@ -206,8 +206,7 @@ oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantiz
     return st;
 }
 
-oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error, oct_arena *a,
-                             float **out)
+oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, float **out)
 {
     const oct_tensor *w = p->value->data;
     const lanes l = lanes_of(w, p->spec.axis);
@@ -216,7 +215,6 @@ oct_status oct_weight_values(const oct_qmap *m, const oct_qpoint *p, bool error,
     const float *original = w->data;
     float *x;
 
-    (void)m;
     OCT_TRY(folded(p, a, &x));
     for (int64_t at = 0; at < oct_tensor_length(w); at += taps) {
         const int64_t k = p->n > 1 ? at / l.inner % l.n : 0;

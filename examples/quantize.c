@@ -44,7 +44,7 @@ int main(int argc, char **argv)
     if (!st) st = oct_dataset_open(ctx, &data, &pictures);
     if (!st) st = oct_quantize(g, pictures, &o, &q);
     if (!st) report(q);
-    if (!st) st = oct_quantized_save(q, argv[3]);
+    if (!st) st = oct_onnx_save(oct_quantized_graph(q), argv[3], NULL);
     if (st) fprintf(stderr, "quantize: %s\n", ctx ? oct_ctx_error(ctx) : "no memory");
     oct_quantized_free(q);
     oct_dataset_close(pictures);

@@ -5,19 +5,12 @@
 #ifndef OCTET_ANALYZE_H
 #define OCTET_ANALYZE_H
 
+#include <octet/error.h>
 #include <octet/quant.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/** How far numbers are from those of the float network; all sums run over all pictures. */
-typedef struct oct_error {
-    double noise;  /**< error power / signal power; < 0: not measured */
-    double cosine; /**< of the angle between them; 1: the same direction */
-    double mse;    /**< mean squared error */
-    double kl;     /**< divergence of their histograms, in nats */
-} oct_error;
 
 /** A node that reads or makes integers, or has weights, in the order the network computes them. */
 typedef struct oct_analyzed_layer {

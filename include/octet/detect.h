@@ -70,6 +70,14 @@ OCT_API oct_status oct_detector_set_names(oct_detector *d, const oct_class_names
 OCT_API void oct_detector_preprocess(const oct_detector *d, oct_preprocess *p);
 
 /**
+ * How pictures are made fit for a network: what its family wants, or where no family knows it what
+ * its input says (size, layout, grey), with the changes that `words` asks for (may be NULL: then
+ * the family must be known). A size other than that of an input of fixed size is an error.
+ */
+OCT_API oct_status oct_graph_preprocess(const oct_graph *g, const char *family, const char *words,
+                                        oct_preprocess *p);
+
+/**
  * Reads the outputs of a run for picture `index` of the batch, suppresses, maps back to the
  * picture and clips. At most max_detections are written to out; *n is their number.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** \file
- * Networks: load, look at, simplify, save.
+ * Networks: look at, simplify. <octet/onnx.h> reads and writes them.
  *
  * Nodes and values are borrowed from the graph and live as long as it, unless a call that changes
  * the graph removes them.
@@ -18,35 +18,8 @@ typedef struct oct_graph oct_graph;
 typedef struct oct_node oct_node;
 typedef struct oct_value oct_value;
 
-/**
- * Reads an ONNX file. Weights stay in the mapped file until something changes them, so the file
- * must not be truncated while the graph lives.
- */
-OCT_API oct_status oct_onnx_load(oct_ctx *ctx, const char *path, oct_graph **out);
-
-/** Reads an ONNX model from memory, which must stay alive and unchanged as long as the graph. */
-OCT_API oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t size,
-                                        oct_graph **out);
-
-/** How to write an ONNX file. */
-typedef struct oct_onnx_options {
-    size_t struct_size; /**< set by oct_onnx_options_init() */
-    int32_t
-        external_data; /**< 1: weights into FILE.data beside it; 0: only above 2 GiB (default) */
-    int32_t opset;     /**< 0: the file's own, raised where octet's form needs it (default) */
-} oct_onnx_options;
-
-OCT_API void oct_onnx_options_init_sized(oct_onnx_options *o, size_t struct_size);
-
-static inline void oct_onnx_options_init(oct_onnx_options *o)
-{
-    oct_onnx_options_init_sized(o, sizeof(*o));
-}
-
-/** Writes an ONNX file: to a temporary name, synced, renamed. `options` may be NULL. */
-OCT_API oct_status oct_onnx_save(oct_graph *g, const char *path, const oct_onnx_options *options);
-
-OCT_API void oct_graph_free(oct_graph *g); /**< accepts NULL */
+/** Frees a graph, whoever made it. Plans made of it stay valid. Accepts NULL. */
+OCT_API void oct_graph_free(oct_graph *g);
 
 /** \name Looking at a graph */
 /**@{*/

@@ -9,9 +9,11 @@
 #include <octet/ctx.h>
 #include <octet/data.h>
 #include <octet/detect.h>
+#include <octet/error.h>
 #include <octet/eval.h>
 #include <octet/file.h>
 #include <octet/graph.h>
+#include <octet/onnx.h>
 #include <octet/plan.h>
 #include <octet/quant.h>
 #include <octet/recipe.h>

@@ -77,14 +77,6 @@ static inline void oct_quantize_options_init(oct_quantize_options *o)
     oct_quantize_options_init_sized(o, sizeof(*o));
 }
 
-/**
- * How pictures are made fit for a network: what its family wants, or where no family knows it what
- * its input says (size, layout, grey), with the changes that `words` asks for (may be NULL: then
- * the family must be known). A size other than that of an input of fixed size is an error.
- */
-OCT_API oct_status oct_quantize_preprocess(const oct_graph *g, const char *family,
-                                           const char *words, oct_preprocess *p);
-
 /** The result of quantizing. */
 typedef struct oct_quantized oct_quantized;
 
@@ -148,9 +140,6 @@ OCT_API void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary 
 
 /** Layers with weights, in order; returns 0 beyond the end. */
 OCT_API int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer);
-
-/** Writes the network as an ONNX file. */
-OCT_API oct_status oct_quantized_save(const oct_quantized *q, const char *path);
 
 /** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
 OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);

@@ -97,17 +97,15 @@ static oct_status take_quantized(oct_pair *p, const oct_graph *g)
 static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_graph *quantized,
                              const oct_dataset *images, const oct_analyze_options *o)
 {
-    oct_quantize_options feeding;
+    const oct_feed_options feeding = {
+        .preprocess = o->preprocess, .family = o->family, .limit = o->images};
     oct_graph *simple = NULL;
     oct_status st;
 
     if (o->images < 1) return oct_fail(p->ctx, OCT_ERR_ARG, "at least one picture is needed");
-    oct_quantize_options_init(&feeding);
-    feeding.preprocess = o->preprocess;
-    feeding.family = o->family;
     OCT_TRY(oct_quantize_normalise(g, &simple));
     st = oct_origin_replay(quantized, simple);
-    if (!st) st = oct_feed_new(simple, images, &feeding, o->images, &p->exact, &p->feed);
+    if (!st) st = oct_feed_new(simple, images, &feeding, &p->exact, &p->feed);
     oct_graph_free(simple);
     if (!st) p->images = oct_feed_size(p->feed);
     return st;

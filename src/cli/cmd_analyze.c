@@ -125,7 +125,7 @@ static oct_status read_preprocess(job *j)
 {
     j->options.family = j->a->family;
     if (!j->a->preprocess) return OCT_OK;
-    if (oct_quantize_preprocess(j->exact, j->a->family, j->a->preprocess, &j->preprocess))
+    if (oct_graph_preprocess(j->exact, j->a->family, j->a->preprocess, &j->preprocess))
         return cli_fail(j->c, OCT_ERR_ARG, "option --preprocess: %s", oct_ctx_error(j->c->ctx));
     j->options.preprocess = &j->preprocess;
     return OCT_OK;

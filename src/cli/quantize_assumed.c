@@ -35,7 +35,7 @@ oct_status cli_quantize_assume(cli_quantize_report *r, const oct_graph *g, const
         cli_note(r->c, "family none: pictures are made as --preprocess says");
     }
     oct_detector_free(d);
-    st = oct_quantize_preprocess(g, family, words, p);
+    st = oct_graph_preprocess(g, family, words, p);
     /* Without words the library looks at the simplified network, and may see more. */
     if (st && !words) return OCT_OK;
     if (st) return cli_fail(r->c, OCT_ERR_ARG, "preprocess: %s", oct_ctx_error(r->c->ctx));

@@ -61,7 +61,7 @@ oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_j
     cli_hold_interrupts();
     if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);
     if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
-    if (!st) st = oct_quantized_save(q, settings->output);
+    if (!st) st = oct_onnx_save(oct_quantized_graph(q), settings->output, NULL);
     if (!st) st = side_rename(c, &qmap);
     if (!st) st = side_rename(c, &ppq);
     side_fini(&qmap);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "data/dataset.h"
 #include "detect/detector.h"
-#include "feed/input_preprocess.h"
+#include "detect/input_preprocess.h"
 
 struct oct_feed {
     oct_ctx *ctx;
@@ -25,7 +25,7 @@ struct oct_feed {
 
 /* --- making one --- */
 
-static oct_status feed_pictures(oct_feed *f, const oct_graph *g, const oct_quantize_options *o,
+static oct_status feed_pictures(oct_feed *f, const oct_graph *g, const oct_feed_options *o,
                                 oct_graph **bound)
 {
     oct_detector *family = NULL;
@@ -65,8 +65,8 @@ static oct_status feed_tensors(oct_feed *f, const oct_graph *g, oct_graph **boun
     return OCT_OK;
 }
 
-oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_quantize_options *o,
-                        int64_t limit, oct_graph **bound, oct_feed **out)
+oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_feed_options *o,
+                        oct_graph **bound, oct_feed **out)
 {
     oct_feed *f;
     oct_status st;
@@ -80,7 +80,7 @@ oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_quan
     *bound = NULL;
     st = oct_dataset_is_tensors(d) ? feed_tensors(f, g, bound) : feed_pictures(f, g, o, bound);
     f->bound = *bound;
-    if (!st) st = oct_feed_rewind(f, limit);
+    if (!st) st = oct_feed_rewind(f, o->limit);
     if (st) {
         oct_feed_free(f);
         oct_graph_free(*bound);

@@ -3,7 +3,8 @@
 #ifndef OCT_FEED_FEED_H
 #define OCT_FEED_FEED_H
 
-#include <octet/quant.h>
+#include <octet/data.h>
+#include <octet/plan.h>
 
 #include "graph/graph.h"
 
@@ -11,13 +12,16 @@ typedef struct oct_feed oct_feed;
 
 enum { OCT_FEED_MAX_WORKERS = 8 }; /* each has its own activations and statistics */
 
-/*
- * `*bound` is the network with the shapes it will be fed with: what runs must be made for. A
- * picture is brought in as the options say, or as the network's family wants it. At most `limit`
- * of the items are given (0: all).
- */
-oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_quantize_options *o,
-                        int64_t limit, oct_graph **bound, oct_feed **out);
+/* How pictures are brought in, and how many. */
+typedef struct oct_feed_options {
+    const oct_preprocess *preprocess; /* NULL: as the network's family has it */
+    const char *family;               /* NULL: recognised */
+    int64_t limit;                    /* at most so many items; 0: all */
+} oct_feed_options;
+
+/* `*bound` is the network with the shapes it will be fed with: what runs must be made for. */
+oct_status oct_feed_new(const oct_graph *g, const oct_dataset *d, const oct_feed_options *o,
+                        oct_graph **bound, oct_feed **out);
 void oct_feed_free(oct_feed *f); /* accepts NULL */
 
 int64_t oct_feed_size(const oct_feed *f); /* of good ones, where broken ones are left out */

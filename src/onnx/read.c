@@ -2,7 +2,7 @@
 /* ONNX files to graphs: the model message, and the public entry points. */
 #include <string.h>
 
-#include <octet/graph.h>
+#include <octet/onnx.h>
 
 #include "base/sniff.h"
 #include "onnx/read.h"

@@ -241,7 +241,7 @@ done:
     return st;
 }
 
-oct_status oct_onnx_save(oct_graph *g, const char *path, const oct_onnx_options *options)
+oct_status oct_onnx_save(const oct_graph *g, const char *path, const oct_onnx_options *options)
 {
     const char *slash = strrchr(path, '/');
     oct_onnx_options o;

@@ -3,7 +3,7 @@
 #ifndef OCT_ONNX_WRITE_H
 #define OCT_ONNX_WRITE_H
 
-#include <octet/graph.h>
+#include <octet/onnx.h>
 
 #include "onnx/read.h" /* oct_opsets */
 

@@ -275,13 +275,14 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
 {
     const int64_t start = oct_time_ns();
     const oct_lower_options lower = {.int8_io = q->o.int8_io != 0};
+    const oct_feed_options feeding = {.preprocess = q->o.preprocess, .family = q->o.family};
     oct_feed *f = NULL;
     oct_status st;
 
     OCT_TRY(oct_target_find(q->ctx, q->o.target, &q->target));
     OCT_TRY(oct_quantize_normalise(g, &q->g));
     OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
-    OCT_TRY(oct_feed_new(q->g, images, &q->o, 0, &q->bound, &f));
+    OCT_TRY(oct_feed_new(q->g, images, &feeding, &q->bound, &f));
     st = oct_place(q->bound, q->target, &q->o, &q->m);
     if (!st) st = list_layers(q);
     if (!st) st = run_stages(q, f);
@@ -348,11 +349,6 @@ int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_laye
     if (i < 0 || i >= q->n_layers) return 0;
     *layer = q->layers[i];
     return 1;
-}
-
-oct_status oct_quantized_save(const oct_quantized *q, const char *path)
-{
-    return oct_onnx_save(q->qdq, path, NULL);
 }
 
 oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)

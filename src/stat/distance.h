@@ -6,7 +6,7 @@
 #ifndef OCT_STAT_DISTANCE_H
 #define OCT_STAT_DISTANCE_H
 
-#include <octet/analyze.h>
+#include <octet/error.h>
 
 #include "stat/histogram.h"
 

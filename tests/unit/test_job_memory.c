@@ -135,7 +135,7 @@ static oct_status int8_job(oct_ctx *ctx)
     if (!st) st = oct_dataset_open(ctx, &options, &d);
     if (!st) st = oct_quantize(g, d, NULL, &q);
     if (!st) st = run_once(ctx, oct_quantized_graph(q));
-    if (!st) st = oct_quantized_save(q, saved);
+    if (!st) st = oct_onnx_save(oct_quantized_graph(q), saved, NULL);
     oct_quantized_free(q);
     oct_dataset_close(d);
     oct_graph_free(g);

@@ -130,13 +130,12 @@ typedef struct setting {
 
 static void measured(files *t, void *user)
 {
+    const oct_feed_options o = {0};
     setting *s = user;
-    oct_quantize_options o;
     oct_graph *bound = NULL;
     oct_feed *f = NULL;
 
-    oct_quantize_options_init(&o);
-    assert_ok(t->ctx, oct_feed_new(t->f->g, s->d, &o, 0, &bound, &f));
+    assert_ok(t->ctx, oct_feed_new(t->f->g, s->d, &o, &bound, &f));
     if (s->alpha > 0)
         assert_ok(t->ctx, oct_smooth(t->f->g, bound, f, s->alpha, &s->n));
     else

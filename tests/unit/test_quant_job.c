@@ -402,8 +402,8 @@ static void tells_the_first_failure(void **state)
 {
     race x = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     const oct_feed_job job = {.n_workers = 2, .one = fail_in_turn, .user = &x};
+    const oct_feed_options o = {0};
     files *t = *state;
-    oct_quantize_options o;
     oct_graph *bound = NULL;
     oct_plan *plan = NULL;
     oct_feed *f = NULL;
@@ -413,8 +413,7 @@ static void tells_the_first_failure(void **state)
     in = picture(t->f, 1, 4, 8, 8);
     output(t->f, emit(t->f, &oct_op_relu, in, NULL));
     d = items(t, in, 2);
-    oct_quantize_options_init(&o);
-    assert_ok(t->ctx, oct_feed_new(t->f->g, d, &o, 0, &bound, &f));
+    assert_ok(t->ctx, oct_feed_new(t->f->g, d, &o, &bound, &f));
     assert_ok(t->ctx, oct_plan_new(bound, NULL, &plan));
     assert_fails(t->ctx, oct_feed_each(f, plan, &job), OCT_ERR_FORMAT, "item 0 is bad");
     oct_plan_free(plan);

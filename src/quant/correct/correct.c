@@ -26,11 +26,12 @@ static oct_status find_alpha(oct_ctx *ctx, const oct_quantize_options *o, double
 static oct_status measured(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
                            double alpha, int32_t *smoothed, int32_t *aligned)
 {
+    const oct_feed_options feeding = {.preprocess = o->preprocess, .family = o->family};
     oct_graph *bound = NULL;
     oct_feed *f = NULL;
     oct_status st;
 
-    OCT_TRY(oct_feed_new(g, images, o, 0, &bound, &f));
+    OCT_TRY(oct_feed_new(g, images, &feeding, &bound, &f));
     st = smoothed ? oct_smooth(g, bound, f, alpha, smoothed) : oct_align(g, bound, f, aligned);
     oct_feed_free(f);
     oct_graph_free(bound);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What pictures are made into for a network: what its family wants, what its input says. */
-#include "feed/input_preprocess.h"
+#include "detect/input_preprocess.h"
 
 #include <string.h>
 
@@ -40,8 +40,8 @@ oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p)
                     (int)p->width, (int)p->height, v->name, (long long)width, (long long)height);
 }
 
-oct_status oct_quantize_preprocess(const oct_graph *g, const char *family, const char *words,
-                                   oct_preprocess *p)
+oct_status oct_graph_preprocess(const oct_graph *g, const char *family, const char *words,
+                                oct_preprocess *p)
 {
     const bool is_named = family && strcmp(family, "auto") != 0;
     oct_detector *d = NULL;

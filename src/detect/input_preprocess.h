@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pictures are made into for a network (see oct_quantize_preprocess()). */
-#ifndef OCT_FEED_INPUT_PREPROCESS_H
-#define OCT_FEED_INPUT_PREPROCESS_H
+/* What pictures are made into for a network (see oct_graph_preprocess()). */
+#ifndef OCT_DETECT_INPUT_PREPROCESS_H
+#define OCT_DETECT_INPUT_PREPROCESS_H
 
-#include <octet/quant.h>
+#include <octet/detect.h>
 
 #include "graph/graph.h"
 

@@ -14,7 +14,7 @@ static int show(void *user, const char *what, int64_t done, int64_t total)
 static void report(const oct_quantized *q)
 {
     oct_quantize_summary s = {.struct_size = sizeof(s)};
-    oct_quantize_layer layer;
+    oct_quantize_layer layer = {.struct_size = sizeof(layer)};
 
     oct_quantized_summary(q, &s);
     printf("%d of %d layers are INT8, %.1f%% of the multiply-adds; %lld pictures\n",

@@ -1,5 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Prints the version written in include/octet/version.h.
-awk '/OCT_VERSION_(MAJOR|MINOR|PATCH)/ { v = v sep $3; sep = "." } END { print v }' \
+awk '$2 ~ /^OCT_VERSION_(MAJOR|MINOR|PATCH)$/ { v = v sep $3; sep = "." } END { print v }' \
   "$(dirname "$0")/../include/octet/version.h"

@@ -24,6 +24,7 @@ typedef struct oct_analyzed_layer {
     double weight_noise;  /**< of its weights alone; < 0: none */
     oct_error alone;      /**< layerwise: worst output of the network, only this layer quantized */
     oct_error all;        /**< graphwise: output of this layer, everything quantized */
+    int32_t why;          /**< oct_float_reason: the reason, for programs */
 } oct_analyzed_layer;
 
 /** A place where integers stand: what the float network has there, and what codes can hold. */
@@ -74,20 +75,22 @@ static inline void oct_analyze_options_init(oct_analyze_options *o)
     oct_analyze_options_init_sized(o, sizeof(*o));
 }
 
-/** What analysing gave. */
+/** What analysing gave: read-only, so several threads may look at it. */
 typedef struct oct_analysis oct_analysis;
 
 /**
  * Compares a float network with a quantized form of it (QuantizeLinear and DequantizeLinear, or
  * QOperator, made by whomever, as long as the names of values were kept). Both graphs must outlive
- * the result. Memory does not depend on the number of pictures.
+ * the result; the dataset is needed during the call only. On the thread of the graphs' context;
+ * octet's own threads run the networks. Memory does not depend on the number of pictures. The
+ * caller frees *out.
  */
 OCT_API oct_status oct_analyze(const oct_graph *exact, const oct_graph *quantized,
                                const oct_dataset *images, const oct_analyze_options *options,
                                oct_analysis **out);
 OCT_API void oct_analysis_free(oct_analysis *a); /**< accepts NULL */
 
-/** \name Results: each returns 0 beyond the end */
+/** \name Results: each returns 0 beyond the end; strings and arrays are borrowed from `a` */
 /**@{*/
 OCT_API int32_t oct_analysis_layer(const oct_analysis *a, int32_t i, oct_analyzed_layer *layer);
 OCT_API int32_t oct_analysis_point(const oct_analysis *a, int32_t i, oct_analyzed_point *point);

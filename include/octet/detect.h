@@ -13,11 +13,12 @@
 extern "C" {
 #endif
 
-/** One found box, in picture pixels. */
+/** One found box, in picture pixels. Its size is fixed: it is an element of arrays. */
 typedef struct oct_detection {
     float x, y, width, height;
     float score;
-    int32_t category; /**< from 0, as the network counts */
+    int32_t category;  /**< from 0, as the network counts */
+    float reserved[2]; /**< 0 */
 } oct_detection;
 
 typedef struct oct_nms_options {
@@ -37,12 +38,16 @@ static inline void oct_nms_options_init(oct_nms_options *o)
     oct_nms_options_init_sized(o, sizeof(*o));
 }
 
-/** A recognised network: how to feed it and how to read it. */
+/**
+ * A recognised network: how to feed it and how to read it. Of one thread; what it returns is
+ * borrowed from it.
+ */
 typedef struct oct_detector oct_detector;
 
 /**
  * Recognises the network from its inputs and outputs. `family` names one ("yolov8", "yolox", ...)
- * or is NULL or "auto". Wrong or ambiguous shapes fail, listing the choices.
+ * or is NULL or "auto". Wrong or ambiguous shapes fail, listing the choices. The graph may be freed
+ * afterwards.
  */
 OCT_API oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out);
 
@@ -79,7 +84,8 @@ OCT_API oct_status oct_graph_preprocess(const oct_graph *g, const char *family, 
 
 /**
  * Reads the outputs of a run for picture `index` of the batch, suppresses, maps back to the
- * picture and clips. At most max_detections are written to out; *n is their number.
+ * picture and clips. At most max_detections are written to `out`, the caller's array; *n is their
+ * number. `options` may be NULL. On the thread of the run.
  */
 OCT_API oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t index,
                                        const oct_mapping *map, const oct_nms_options *options,
@@ -104,7 +110,7 @@ OCT_API oct_status oct_graph_codes(const oct_graph *g, int32_t is_output, int32_
                                    int32_t *zero_point);
 /**@}*/
 
-/** The families there are: NULL beyond the end. */
+/** The families there are: NULL beyond the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_family_name(int32_t i);
 OCT_API const char *oct_family_help(const char *name);
 

@@ -11,14 +11,21 @@
 extern "C" {
 #endif
 
-/** Box metrics of a set of pictures: parts may be filled on several threads and merged. */
+/**
+ * Box metrics of a set of pictures. One is of one thread; several may be filled on several threads
+ * and merged.
+ */
 typedef struct oct_box_eval oct_box_eval;
 
-/** The twelve numbers of COCO; -1 where there is nothing to measure. */
+/**
+ * The twelve numbers of COCO; -1 where there is nothing to measure. The size of this struct is
+ * fixed, so that others may contain it: figures to come take the place of reserved ones.
+ */
 typedef struct oct_box_metrics {
     double ap, ap50, ap75, ap_small, ap_medium, ap_large;
     double ar1, ar10, ar100, ar_small, ar_medium, ar_large;
-    double voc_map50; /**< VOC style: area under the precision envelope at IoU 0.5 */
+    double voc_map50;   /**< VOC style: area under the precision envelope at IoU 0.5 */
+    double reserved[7]; /**< -1 */
 } oct_box_metrics;
 
 /** The dataset's labels are the truth; it must outlive the result. */
@@ -89,7 +96,7 @@ OCT_API oct_status oct_box_eval_noise(const oct_box_eval *e, const oct_box_eval 
  */
 OCT_API oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path);
 
-/** Which category of a dataset each class of a network is. */
+/** Which category of a dataset each class of a network is. Needs neither of them afterwards. */
 typedef struct oct_class_map oct_class_map;
 
 /**
@@ -122,13 +129,13 @@ typedef struct oct_eval_options {
     const oct_plan_options *plan;     /**< NULL: default */
     const oct_preprocess *preprocess; /**< NULL: the family's */
     const char *family;               /**< NULL: auto */
-    oct_nms_options nms;
-    int32_t batch;                /**< default 1 */
-    int32_t loader_threads;       /**< 0: one (default) */
-    const char *results;          /**< COCO results file to write; NULL: none */
-    const int32_t *category_map;  /**< network's class to dataset's category, -1: none; NULL: as
-                                       oct_class_map_new() finds out */
-    const oct_class_names *names; /**< of the network's classes; NULL: as the file says */
+    const oct_nms_options *nms;       /**< NULL: default */
+    int32_t batch;                    /**< default 1 */
+    int32_t loader_threads;           /**< 0: one (default) */
+    const char *results;              /**< COCO results file to write; NULL: none */
+    const int32_t *category_map;      /**< network's class to dataset's category, -1: none; NULL: as
+                                           oct_class_map_new() finds out */
+    const oct_class_names *names;     /**< of the network's classes; NULL: as the file says */
 } oct_eval_options;
 
 OCT_API void oct_eval_options_init_sized(oct_eval_options *o, size_t struct_size);

@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/** A part of the graph: all nodes on paths from the inputs to the outputs, both included. */
+/** A part of the graph: all nodes on paths from the inputs to the outputs, both included. Grows at
+ * its end: oct_scope says how large the elements of an array are. */
 typedef struct oct_subgraph {
     const char *const *inputs; /**< node names */
     int32_t n_inputs;
@@ -20,7 +21,10 @@ typedef struct oct_subgraph {
     int32_t n_outputs;
 } oct_subgraph;
 
-/** Which nodes: names (also module paths, "heads.head1.reg_convs"), patterns, types, subgraphs. */
+/**
+ * Which nodes: names (also module paths, "heads.head1.reg_convs"), patterns, types, subgraphs. All
+ * zero means none. Its size is fixed, so that others may contain it.
+ */
 typedef struct oct_scope {
     const char *const *names;
     int32_t n_names;
@@ -30,10 +34,13 @@ typedef struct oct_scope {
     int32_t n_types;
     const oct_subgraph *subgraphs;
     int32_t n_subgraphs;
-    int32_t no_validate; /**< 1: what matches nothing is no error (default 0) */
+    int32_t allow_unmatched; /**< 1: what matches nothing is no error (default 0) */
+    size_t subgraph_size;    /**< sizeof(oct_subgraph); 0: that of the library */
+    const void *reserved[4]; /**< NULL */
 } oct_scope;
 
-/** Other settings for some layers. Fields that are 0 or NULL leave things as they are. */
+/** Other settings for some layers. Fields that are 0 or NULL leave things as they are. Grows at its
+ * end: oct_quantize_options says how large the elements of an array are. */
 typedef struct oct_quant_override {
     const char *name;    /**< a node's name, or NULL */
     const char *pattern; /**< PCRE, or NULL */
@@ -43,18 +50,19 @@ typedef struct oct_quant_override {
     const char *activation_ranges, *weight_ranges;
 } oct_quant_override;
 
+/** What oct_quantize() is asked for. Strings and arrays are needed during the call only. */
 typedef struct oct_quantize_options {
     size_t struct_size;        /**< set by oct_quantize_options_init() */
-    const char *target;        /**< "octet" (default), "ort", "openvino", "tensorrt", "npu-pow2" */
+    const char *target;        /**< "octet" (default), or another of oct_target_name() */
     const char *preset;        /**< "performance", "mixed"; NULL: what the target does best */
     const char *model_type;    /**< NULL or "transformer" */
     const char *target_device; /**< NNCF's: ANY, CPU, GPU, NPU, CPU_SPR; checked, of no effect */
     const char *tail;          /**< "auto" (default), "off", or node names with commas */
-    const char *activation_ranges; /**< observer; NULL: the target's */
-    const char *channel_ranges;    /**< observer of points per channel; NULL: the target's */
+    const char *activation_ranges; /**< one of oct_observer_name(); NULL: the target's */
+    const char *channel_ranges;    /**< the same for points per channel; NULL: the target's */
     const char *weight_ranges;     /**< "max", "mse", "percentile"; NULL: the target's */
     double percentile;             /**< of the percentile observer (default 99.99) */
-    const char *bias_correction;   /**< "fast", "full", "none"; NULL: the target's */
+    const char *bias_correction;   /**< "fast", "full", "none"; NULL: "fast" */
     int32_t equalize;              /**< 1: cross-layer equalization (default 0) */
     int32_t align_channels;        /**< 1: channel alignment (default 0) */
     double smooth_quant;           /**< alpha; 0: off (default), but 0.95 for transformers */
@@ -68,6 +76,7 @@ typedef struct oct_quantize_options {
     uint64_t seed;                    /**< for what is random (nothing is so far); reported */
     const char *source;   /**< path of the float file: its name and SHA-256 go into the result */
     const char *settings; /**< goes into the result: how it was made, see oct_recipe_line() */
+    size_t override_size; /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -75,9 +84,11 @@ OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t str
 static inline void oct_quantize_options_init(oct_quantize_options *o)
 {
     oct_quantize_options_init_sized(o, sizeof(*o));
+    o->override_size = sizeof(oct_quant_override);
+    o->ignored.subgraph_size = o->only.subgraph_size = sizeof(oct_subgraph);
 }
 
-/** The result of quantizing. */
+/** The result of quantizing. What its functions return is borrowed from it. Of one thread. */
 typedef struct oct_quantized oct_quantized;
 
 /** Figures for a summary. */
@@ -114,31 +125,39 @@ typedef enum oct_float_reason {
 
 /** A layer: why it is float, or how large its error is. */
 typedef struct oct_quantize_layer {
+    size_t struct_size; /**< set by the caller: sizeof(oct_quantize_layer) */
     const char *name, *op;
     const char *reason; /**< NULL: quantized */
     double noise;       /**< error power / signal power at its output; < 0: not measured */
+    int32_t why;        /**< oct_float_reason: the reason, for programs */
 } oct_quantize_layer;
 
-/** The targets there are, the default first: NULL beyond the end. */
+/** The targets there are, the default first: NULL beyond the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_target_name(int32_t i);
 OCT_API const char *oct_target_help(const char *name); /**< NULL: there is none of that name */
 
 /** The ways to find ranges of activations, for activation_ranges and channel_ranges: NULL beyond
  * the end. */
 OCT_API const char *oct_observer_name(int32_t i);
+OCT_API const char *oct_observer_help(const char *name); /**< NULL: there is none of that name */
 
 /**
- * Quantizes. The graph is not changed. Progress goes to the context's callback.
+ * Quantizes. The graph is not changed, and like the dataset needed during the call only, on the
+ * thread of its context; octet's own threads run the network. Progress goes to the context's
+ * callback. `options` may be NULL. The caller frees *out, before the graph's context.
  */
 OCT_API oct_status oct_quantize(const oct_graph *g, const oct_dataset *images,
                                 const oct_quantize_options *options, oct_quantized **out);
 OCT_API void oct_quantized_free(oct_quantized *q); /**< accepts NULL */
 
-/** The network with QuantizeLinear and DequantizeLinear nodes, borrowed: save or run it. */
+/**
+ * The network with QuantizeLinear and DequantizeLinear nodes, borrowed: save it with
+ * oct_onnx_save(), or make a plan of it.
+ */
 OCT_API const oct_graph *oct_quantized_graph(const oct_quantized *q);
 OCT_API void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s);
 
-/** Layers with weights, in order; returns 0 beyond the end. */
+/** Layers with weights, in order; returns 0 beyond the end. Strings are the result's. */
 OCT_API int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer);
 
 /** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
@@ -148,7 +167,8 @@ OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *pa
 /** A float network and a qmap file: the graph to simulate or run. One to free. */
 OCT_API oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out);
 
-/** What is quantized in a network, and what octet wrote into it; NULL: it says nothing of that. */
+/** What is quantized in a network, and what octet wrote into it; NULL: it says nothing of that.
+ * Strings are the graph's. */
 typedef struct oct_quant_info {
     size_t struct_size; /**< set by the caller */
     int32_t quantizers; /**< nodes that make, read or compute with integer codes; 0: all float */
@@ -169,8 +189,8 @@ OCT_API const char *oct_graph_quant_text(const oct_graph *g, char *text, size_t 
 
 /**
  * Says what is wrong with the integers of a network that is quantized already (by whomever), one
- * sentence for each fault, told from its scales alone: boxes and scores joined under one scale.
- * Silent about a float network.
+ * sentence (borrowed during the call) for each fault, told from its scales alone: boxes and scores
+ * joined under one scale. Silent about a float network.
  */
 OCT_API oct_status oct_graph_diagnose(const oct_graph *g,
                                       void (*say)(void *user, const char *sentence), void *user);

@@ -14,6 +14,7 @@
 extern "C" {
 #endif
 
+/** Settings as they were given, of one thread. */
 typedef struct oct_recipe oct_recipe;
 
 /** An empty recipe: everything at its default. */
@@ -70,14 +71,15 @@ OCT_API void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *
 OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o); /**< to calibrate */
 OCT_API void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o);
 
-/** A row of the table of fields. */
+/** A row of the table of fields; strings are borrowed for ever. */
 typedef struct oct_recipe_field {
+    size_t struct_size;               /**< set by the caller: sizeof(oct_recipe_field) */
     const char *path;                 /**< "data.subset_size" */
     const char *option;               /**< "subset-size"; "" if it has none of its own */
     const char *metavar, *def, *help; /**< metavar and def may be NULL */
 } oct_recipe_field;
 
-/** Field i of the table; 0 beyond the end. */
+/** Field i of the table; returns 0 beyond the end. Any thread. */
 OCT_API int32_t oct_recipe_field_at(int32_t i, oct_recipe_field *out);
 
 #ifdef __cplusplus

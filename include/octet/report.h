@@ -81,6 +81,8 @@ typedef struct oct_report {
     float scene_score;              /**< boxes with less are not shown */
     const char *const *class_names; /**< of the scenes' boxes */
     int32_t n_class_names;
+    /** Sizes of the elements of the arrays above, so that these may grow; by oct_report_init(). */
+    size_t time_size, picture_size, step_size, scene_size;
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);
@@ -88,9 +90,16 @@ OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);
 static inline void oct_report_init(oct_report *r)
 {
     oct_report_init_sized(r, sizeof(*r));
+    r->time_size = sizeof(oct_report_time);
+    r->picture_size = sizeof(oct_report_picture);
+    r->step_size = sizeof(oct_report_step);
+    r->scene_size = sizeof(oct_report_scene);
 }
 
-/** Writes DIR/index.html (the folder is made), to a temporary name that is renamed when whole. */
+/**
+ * Writes DIR/index.html (the folder is made), to a temporary name that is renamed when whole. All
+ * that the report points to is needed during the call only.
+ */
 OCT_API oct_status oct_report_write(oct_ctx *ctx, const oct_report *r, const char *dir);
 
 #ifdef __cplusplus

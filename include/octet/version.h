@@ -7,4 +7,7 @@
 #define OCT_VERSION_MINOR 1
 #define OCT_VERSION_PATCH 0
 
+/* One number that grows with each version, to compare with oct_version_number(). */
+#define OCT_VERSION_NUMBER (OCT_VERSION_MAJOR * 10000 + OCT_VERSION_MINOR * 100 + OCT_VERSION_PATCH)
+
 #endif

@@ -132,6 +132,7 @@ static oct_status fill_row(const oct_pair *p, const oct_pair_layer *u, oct_analy
     if (u->has_weights) l->params = oct_tensor_length(n->in[1]->data);
     if (!u->is_integer) {
         l->reason = u->is_tail ? "in the tail, which was left in float" : "left in float";
+        l->why = u->is_tail ? OCT_FLOAT_TAIL : OCT_FLOAT_OTHER;
         return OCT_OK;
     }
     look_at_codes(u, l);

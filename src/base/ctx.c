@@ -131,6 +131,11 @@ const char *oct_version(void)
         OCT_VERSION_PATCH);
 }
 
+int32_t oct_version_number(void)
+{
+    return OCT_VERSION_NUMBER;
+}
+
 oct_status oct_vfail(oct_ctx *ctx, oct_status status, const char *fmt, va_list args)
 {
     char text[sizeof(ctx->error)]; /* an argument may be the old text */

@@ -188,6 +188,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
 {
     cli *c = p->c;
     oct_plan_options plan;
+    oct_nms_options nms;
     oct_eval_options o;
     oct_status st;
 
@@ -201,9 +202,11 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     o.loader_threads = oct_ctx_threads(c->ctx); /* they only work while they are behind */
     o.results = a->results;
     o.names = p->names;
-    o.nms.score = (float)a->score;
-    o.nms.iou = (float)a->iou;
-    o.nms.max_detections = (int32_t)(a->max_det > INT16_MAX ? INT16_MAX : a->max_det);
+    oct_nms_options_init(&nms);
+    nms.score = (float)a->score;
+    nms.iou = (float)a->iou;
+    o.nms = &nms;
+    nms.max_detections = (int32_t)(a->max_det > INT16_MAX ? INT16_MAX : a->max_det);
     p->r.struct_size = sizeof(p->r);
     st = oct_eval_run(g, p->d, &o, &p->r, &p->eval);
     cli_progress_end(c);

@@ -126,7 +126,7 @@ static oct_status load_recipe(job *j)
 static oct_status apply_words(job *j, char **files)
 {
     const cli_common *common = &j->c->opt;
-    oct_recipe_field f;
+    oct_recipe_field f = {.struct_size = sizeof(f)};
     char number[32];
     oct_status st = OCT_OK;
 

@@ -24,7 +24,7 @@ static oct_quantize_summary summary_of(const oct_quantized *q)
 /* The layers with the largest error, worst first; returns how many. */
 static int find_worst(const oct_quantized *q, oct_quantize_layer worst[N_WORST])
 {
-    oct_quantize_layer layer;
+    oct_quantize_layer layer = {.struct_size = sizeof(layer)};
     int n = 0;
 
     for (int32_t i = 0; oct_quantized_layer(q, i, &layer); i++) {
@@ -49,23 +49,17 @@ typedef struct group {
     const char *name[N_NAMED]; /* the first layers */
 } group;
 
-/* Has its own sentence in the summary. */
-static bool is_tail(const char *reason)
-{
-    return strncmp(reason, "tail", 4) == 0;
-}
-
 /* Returns how many groups there are; those beyond MAX_GROUPS are counted in the last. */
 static int find_groups(const oct_quantized *q, group groups[MAX_GROUPS])
 {
-    oct_quantize_layer layer;
+    oct_quantize_layer layer = {.struct_size = sizeof(layer)};
     int n = 0;
 
     for (int32_t i = 0; oct_quantized_layer(q, i, &layer); i++) {
         size_t len;
         int k = 0;
 
-        if (!layer.reason || is_tail(layer.reason)) continue;
+        if (!layer.reason || layer.why == OCT_FLOAT_TAIL) continue; /* has its own sentence */
         len = strcspn(layer.reason, "'");
         while (len > 0 && layer.reason[len - 1] == ' ')
             len--;
@@ -222,7 +216,7 @@ static void score_json(cli_json *j, const char *key, const cli_quantize_report *
 static void layers_json(cli_json *j, const oct_quantized *q)
 {
     cli_json *floats = cli_json_array(), *list = cli_json_array();
-    oct_quantize_layer layer, worst[N_WORST];
+    oct_quantize_layer layer = {.struct_size = sizeof(layer)}, worst[N_WORST];
     const int n = find_worst(q, worst);
 
     for (int32_t i = 0; oct_quantized_layer(q, i, &layer); i++)

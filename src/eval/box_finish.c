@@ -400,6 +400,8 @@ oct_status oct_box_eval_finish(oct_box_eval *e, int32_t all, oct_box_metrics *ou
     if (!st) {
         const size_t n_slice = R * n_columns(&s, 0);
 
+        for (size_t i = 0; i < OCT_COUNT(m.reserved); i++)
+            m.reserved[i] = -1;
         sum_area(&s, 0, &m.ap, &m.ar100);
         m.ap50 = mean(s.precision + AT_50 * n_slice, n_slice);
         m.ap75 = mean(s.precision + AT_75 * n_slice, n_slice);

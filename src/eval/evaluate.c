@@ -10,9 +10,8 @@
 
 void oct_eval_options_init_sized(oct_eval_options *o, size_t struct_size)
 {
-    oct_eval_options all = {.struct_size = struct_size, .batch = 1};
+    const oct_eval_options all = {.struct_size = struct_size, .batch = 1};
 
-    oct_nms_options_init(&all.nms);
     memset(o, 0, struct_size);
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
@@ -173,11 +172,16 @@ static oct_status run(evaluation *e, const oct_dataset *d)
 {
     oct_eval_job *j = &e->job;
     const int32_t n_loaders = OCT_MAX(e->o.loader_threads, 1);
+    oct_loader_options o;
     oct_status st;
 
     /* Ready: what the workers may want at once, and one more for each thread that loads. */
-    OCT_TRY(oct_loader_new(j->ctx, d, &e->preprocess, e->dtype, n_loaders,
-                           j->n_workers * e->o.batch + n_loaders, &j->loader));
+    oct_loader_options_init(&o);
+    o.preprocess = &e->preprocess;
+    o.dtype = (int32_t)e->dtype;
+    o.n_threads = n_loaders;
+    o.depth = j->n_workers * e->o.batch + n_loaders;
+    OCT_TRY(oct_loader_new(j->ctx, d, &o, &j->loader));
     st = oct_eval_work(j);
     oct_loader_free(j->loader);
     j->loader = NULL;
@@ -225,7 +229,8 @@ oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d, const oct_eval
     if ((st = prepare_scores(&e, d))) goto done;
     e.job.plan = e.plan;
     e.job.detector = e.detector;
-    e.job.nms = e.o.nms;
+    oct_nms_options_init(&e.job.nms);
+    if (e.o.nms) memcpy(&e.job.nms, e.o.nms, OCT_MIN(e.o.nms->struct_size, sizeof(e.job.nms)));
     e.job.batch = e.o.batch;
     start_ns = oct_time_ns(); /* of the pictures, not of compiling */
     if ((st = run(&e, d))) goto done;

@@ -8,6 +8,7 @@
 #include <octet/quant.h>
 
 #include "base/machine.h"
+#include "base/sized.h"
 #include "pass/pass.h"
 #include "quant/correct/correct.h"
 #include "quant/fallback/fallback.h"
@@ -217,7 +218,10 @@ static oct_status list_layers(oct_quantized *q)
             .reason = integer ? NULL
                       : why   ? why
                               : "its input is float: the layer before it was not quantized",
-            .noise = -1};
+            .noise = -1,
+            .why = integer ? OCT_FLOAT_NONE
+                   : why   ? (int32_t)q->m->float_why[n->id]
+                           : OCT_FLOAT_INPUT};
     }
     q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
     q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
@@ -347,7 +351,7 @@ void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s)
 int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer)
 {
     if (i < 0 || i >= q->n_layers) return 0;
-    *layer = q->layers[i];
+    oct_sized_give(layer, &q->layers[i], sizeof(*layer));
     return 1;
 }
 

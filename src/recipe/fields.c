@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/sized.h"
 #include "recipe/recipe.h"
 
 #define VALUE(field)    offsetof(oct_recipe_values, field)
@@ -32,10 +33,12 @@ const oct_field oct_override_fields[] = {
 int32_t oct_recipe_field_at(int32_t i, oct_recipe_field *out)
 {
     const oct_field *f;
+    oct_recipe_field all;
 
     if (i < 0 || i >= OCT_RECIPE_N_FIELDS) return 0;
     f = &oct_recipe_fields[i];
-    *out = (oct_recipe_field){f->path, f->option, f->metavar, f->def, f->help};
+    all = (oct_recipe_field){sizeof(all), f->path, f->option, f->metavar, f->def, f->help};
+    oct_sized_give(out, &all, sizeof(all));
     return 1;
 }
 

@@ -127,6 +127,10 @@ void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *o)
 {
     copy_set(r, offsetof(oct_recipe_values, quantize), sizeof(r->values.quantize), o,
              o->struct_size);
+    /* Arrays of the recipe have elements as large as this library's. */
+    if (r->origin[OCT_RECIPE_IGNORED_SUBGRAPHS]) o->ignored.subgraph_size = sizeof(oct_subgraph);
+    if (r->origin[OCT_RECIPE_ONLY_SUBGRAPHS]) o->only.subgraph_size = sizeof(oct_subgraph);
+    if (r->origin[OCT_RECIPE_OVERRIDES]) o->override_size = sizeof(oct_quant_override);
 }
 
 void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job)

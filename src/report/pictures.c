@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/sized.h"
 #include "report/data.h"
 #include "report/json.h"
 
@@ -14,19 +15,22 @@ void oct_report_put_times(oct_str *out, const oct_report *r)
 {
     oct_json_open(out, "times", '[');
     for (int32_t i = 0; r->times && i < r->n_times; i++) {
-        const oct_report_time *t = &r->times[i];
+        oct_report_time t;
 
+        oct_sized_element(&t, r->times, r->time_size, i, sizeof(t));
         oct_json_open(out, NULL, '[');
-        oct_json_text(out, NULL, t->layer);
-        oct_json_num(out, NULL, t->float_ms);
-        oct_json_num(out, NULL, t->int8_ms);
+        oct_json_text(out, NULL, t.layer);
+        oct_json_num(out, NULL, t.float_ms);
+        oct_json_num(out, NULL, t.int8_ms);
         oct_json_close(out, ']');
     }
     oct_json_close(out, ']');
     oct_json_open(out, "steps", '[');
     for (int32_t i = 0; r->steps && i < r->n_steps; i++) {
-        const oct_report_step *s = &r->steps[i];
+        oct_report_step step;
+        const oct_report_step *s = &step;
 
+        oct_sized_element(&step, r->steps, r->step_size, i, sizeof(step));
         oct_json_open(out, NULL, '[');
         oct_json_int(out, NULL, s->is_int8_network != 0);
         oct_json_text(out, NULL, s->layer);
@@ -56,8 +60,10 @@ static void put_drawn(oct_str *out, const oct_report *r)
 {
     oct_json_open(out, "pictures", '[');
     for (int32_t i = 0; r->pictures && i < r->n_pictures; i++) {
-        const oct_report_picture *p = &r->pictures[i];
+        oct_report_picture picture;
+        const oct_report_picture *p = &picture;
 
+        oct_sized_element(&picture, r->pictures, r->picture_size, i, sizeof(picture));
         oct_json_open(out, NULL, '{');
         oct_json_text(out, "name", p->name);
         put_image(out, "float", p->float_data, p->float_size);
@@ -110,8 +116,12 @@ void oct_report_put_pictures(oct_str *out, const oct_report *r)
 {
     put_drawn(out, r);
     oct_json_open(out, "scenes", '[');
-    for (int32_t i = 0; r->scenes && i < r->n_scenes; i++)
-        put_scene(out, &r->scenes[i]);
+    for (int32_t i = 0; r->scenes && i < r->n_scenes; i++) {
+        oct_report_scene scene;
+
+        oct_sized_element(&scene, r->scenes, r->scene_size, i, sizeof(scene));
+        put_scene(out, &scene);
+    }
     oct_json_close(out, ']');
     oct_json_int(out, "scenesSeen", r->scenes_seen);
     oct_json_num(out, "sceneScore", (double)r->scene_score);

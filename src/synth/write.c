@@ -44,6 +44,7 @@ void oct_synth_options_init_sized(oct_synth_options *o, size_t struct_size)
     const oct_synth_options all = {
         .struct_size = struct_size, .count = 200, .size = 256, .split = "val"};
 
+    memset(o, 0, struct_size);
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
 

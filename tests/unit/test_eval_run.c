@@ -206,6 +206,7 @@ static void refuses_what_does_not_fit(void **state)
     oct_dataset *d = make_dogs(t, false, false);
     oct_eval_result r = {.struct_size = sizeof(r)};
     oct_eval_options o;
+    oct_nms_options nms;
 
     make_detector(t);
     oct_eval_options_init(&o);
@@ -218,7 +219,9 @@ static void refuses_what_does_not_fit(void **state)
     o.results = below(t, "no/such/folder.json");
     assert_fails(t->ctx, oct_eval_run(t->f->g, d, &o, &r, NULL), OCT_ERR_IO, "folder.json");
     o.results = NULL;
-    o.nms.max_detections = 0;
+    oct_nms_options_init(&nms);
+    nms.max_detections = 0;
+    o.nms = &nms;
     assert_fails(t->ctx, oct_eval_run(t->f->g, d, &o, &r, NULL), OCT_ERR_ARG, "max_detections");
     oct_dataset_close(d);
 }

@@ -33,6 +33,13 @@ const oct_observer_row *oct_observer_find(const char *kind)
     return NULL;
 }
 
+const char *oct_observer_help(const char *name)
+{
+    const oct_observer_row *row = oct_observer_find(name);
+
+    return row ? row->help : NULL;
+}
+
 void oct_observer_options_init(oct_observer_options *o)
 {
     *o = (oct_observer_options){

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "op/op.h"
 #include "quant/place/place.h"
 
@@ -27,7 +28,7 @@ static oct_status commit(scoper *sc, int32_t count, const char *kind, const char
     char near[OCT_NEAR_SIZE];
     const char *text;
 
-    if (!count && !sc->s->no_validate)
+    if (!count && !sc->s->allow_unmatched)
         return oct_fail(sc->g->ctx, OCT_ERR_ARG, "%s: no node matches the %s '%.200s'%s", sc->word,
                         kind, entry, oct_scope_near(sc->g, entry, near, sizeof(near)));
     if (!(text = oct_arena_printf(sc->a, "ignored by %s '%s'", kind, entry))) return OCT_ERR_MEMORY;
@@ -55,7 +56,7 @@ static oct_status by_type(scoper *sc, const char *type)
             nearest = n->op->name;
         }
     }
-    if (!count && nearest && !sc->s->no_validate)
+    if (!count && nearest && !sc->s->allow_unmatched)
         return oct_fail(sc->g->ctx, OCT_ERR_ARG,
                         "%s: the network has no operator '%.60s'; did you mean '%s'?", sc->word,
                         type, nearest);
@@ -75,7 +76,7 @@ static oct_status find_ends(scoper *sc, const char *const *names, int32_t n, uin
         if (v) node = v->producer;
         if (node && node->graph == sc->g)
             sc->marks[node->id] |= bit;
-        else if (!sc->s->no_validate)
+        else if (!sc->s->allow_unmatched)
             return oct_fail(sc->g->ctx, OCT_ERR_ARG, "%s: subgraph: there is no node '%.200s'%s",
                             sc->word, names[i],
                             oct_scope_near(sc->g, names[i], near, sizeof(near)));
@@ -117,7 +118,7 @@ static oct_status by_subgraph(scoper *sc, const oct_subgraph *sub)
         const uint8_t m = sc->marks[n->id];
         const bool is_on_path = (m & ON_PATH) == ON_PATH;
 
-        if ((m & (IS_INPUT | IS_OUTPUT)) && !is_on_path && !sc->s->no_validate)
+        if ((m & (IS_INPUT | IS_OUTPUT)) && !is_on_path && !sc->s->allow_unmatched)
             return oct_fail(
                 sc->g->ctx, OCT_ERR_ARG, "%s: subgraph: no path leads %s '%s' %s of its %s",
                 sc->word, m & IS_INPUT ? "from" : "to", n->name,
@@ -155,8 +156,12 @@ static oct_status find(const oct_graph *g, const oct_scope *s, const char *word,
     }
     for (int32_t i = 0; i < s->n_types; i++)
         OCT_TRY(by_type(&sc, s->types[i]));
-    for (int32_t i = 0; i < s->n_subgraphs; i++)
-        OCT_TRY(by_subgraph(&sc, &s->subgraphs[i]));
+    for (int32_t i = 0; i < s->n_subgraphs; i++) {
+        oct_subgraph sub;
+
+        oct_sized_element(&sub, s->subgraphs, s->subgraph_size, i, sizeof(sub));
+        OCT_TRY(by_subgraph(&sc, &sub));
+    }
     return OCT_OK;
 }
 
@@ -249,7 +254,11 @@ oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o)
     OCT_TRY(oct_groups_find(m->g, m->target, m->arena, &groups));
     if (!(marks = oct_arena_alloc(m->arena, (size_t)m->g->root->n_node_ids + 1)))
         return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < o->n_overrides; i++)
-        OCT_TRY(apply(m, &groups, &o->overrides[i], marks));
+    for (int32_t i = 0; i < o->n_overrides; i++) {
+        oct_quant_override over;
+
+        oct_sized_element(&over, o->overrides, o->override_size, i, sizeof(over));
+        OCT_TRY(apply(m, &groups, &over, marks));
+    }
     return OCT_OK;
 }

@@ -158,4 +158,19 @@ static inline const char *shared_dir(const char *test)
     return dir;
 }
 
+/* A loader with these options. */
+static inline oct_status open_loader(oct_ctx *ctx, const oct_dataset *d, const oct_preprocess *p,
+                                     oct_dtype dtype, int32_t n_threads, int32_t depth,
+                                     oct_loader **out)
+{
+    oct_loader_options o;
+
+    oct_loader_options_init(&o);
+    o.preprocess = p;
+    o.dtype = (int32_t)dtype;
+    o.n_threads = n_threads;
+    o.depth = depth;
+    return oct_loader_new(ctx, d, &o, out);
+}
+
 #endif

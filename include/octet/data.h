@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/** A decoded picture: 8-bit RGB, row by row, no padding. */
+/** A decoded picture: 8-bit RGB, row by row, no padding. Freed with oct_image_free(). */
 typedef struct oct_image oct_image;
 
 /** How to decode a picture. */
@@ -91,13 +91,14 @@ static inline void oct_preprocess_init(oct_preprocess *p)
  */
 OCT_API oct_status oct_preprocess_parse(oct_ctx *ctx, oct_preprocess *p, const char *text);
 
-/** The words that oct_preprocess_parse() would need to get this. */
+/** The words that oct_preprocess_parse() would need to get this, into `text`, which it returns. */
 OCT_API const char *oct_preprocess_text(const oct_preprocess *p, char *text, size_t size);
 
-/** Network pixel = picture pixel * scale + offset. */
+/** Network pixel = picture pixel * scale + offset. Its size is fixed: others may contain it. */
 typedef struct oct_mapping {
     float scale_x, scale_y, offset_x, offset_y;
     int32_t image_width, image_height;
+    int32_t reserved[2]; /**< 0 */
 } oct_mapping;
 
 /**
@@ -109,6 +110,7 @@ OCT_API oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *p, con
 
 /** \name Names of classes, by the numbers that a network uses */
 /**@{*/
+/** Names in the order of the network's classes; read-only, so any number of threads may look. */
 typedef struct oct_class_names oct_class_names;
 
 /**
@@ -123,17 +125,20 @@ OCT_API const char *oct_class_names_at(const oct_class_names *c, int32_t i); /**
 
 /** \name Datasets */
 /**@{*/
+/** Pictures or tensors, with their labels. What it returns is borrowed until it is closed. */
 typedef struct oct_dataset oct_dataset;
 
 /**
  * One labelled box, in picture pixels. Doubles, as the file's decimals are read everywhere else:
- * an overlap that sits on a threshold must fall on the same side.
+ * an overlap that sits on a threshold must fall on the same side. Its size is fixed: it is an
+ * element of arrays.
  */
 typedef struct oct_label {
     double x, y, width, height;
     double area;      /**< for COCO's area ranges; width * height where the file has none */
     int32_t category; /**< index into the dataset's categories, from 0 */
     int32_t is_crowd;
+    double reserved[2]; /**< 0 */
 } oct_label;
 
 typedef struct oct_dataset_options {
@@ -149,7 +154,7 @@ typedef struct oct_dataset_options {
     int32_t skip_bad;   /**< 1: broken entries are left out and counted (default 0) */
     int32_t need_files; /**< 1: pictures that are not there are an error that counts them, or left
                              out with skip_bad; 0: found out when they are decoded (default) */
-    const char *const *more_images; /**< behind `images`, where several are given */
+    const char *const *more_images; /**< after `images`, where several are given */
     int32_t n_more_images;          /**< default 0 */
     int32_t every;                  /**< of a video, every n-th picture; 0 and 1: all (default 0) */
 } oct_dataset_options;
@@ -161,7 +166,11 @@ static inline void oct_dataset_options_init(oct_dataset_options *o)
     oct_dataset_options_init_sized(o, sizeof(*o));
 }
 
-/** Recognises what it is given; "what" it took it for is in oct_dataset_kind(). */
+/**
+ * Recognises what it is given; oct_dataset_kind() says what it took it for. The caller closes it,
+ * after everything that works with it. While a loader, an evaluation or a calibration uses it,
+ * other threads may look at it.
+ */
 OCT_API oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options,
                                     oct_dataset **out);
 OCT_API void oct_dataset_close(oct_dataset *d); /**< accepts NULL */
@@ -184,22 +193,70 @@ OCT_API int64_t oct_dataset_skipped(const oct_dataset *d);          /**< entries
  */
 OCT_API const char *oct_dataset_note(const oct_dataset *d, int32_t i);
 
-/** Item i of a dataset of tensors: the tensor for the network's input `name`. One reference. */
+/**
+ * Item i of a dataset of tensors: the tensor for the network's input `name`. *out is a reference of
+ * the caller's, for oct_tensor_unref().
+ */
 OCT_API oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name,
                                       oct_tensor **out);
 OCT_API int32_t oct_dataset_is_tensors(const oct_dataset *d);
 
-/** Decodes picture i, on the dataset's own thread; frames of a video are best read in order. */
+/**
+ * Decodes picture i, which the caller frees; frames of a video are best read in order. One thread
+ * at a time.
+ */
 OCT_API oct_status oct_dataset_load(oct_dataset *d, int64_t i, oct_image **out);
+
 /** Which picture of the video at oct_dataset_path() it is, from 0; -1: a file of its own. */
 OCT_API int64_t oct_dataset_frame(const oct_dataset *d, int64_t i);
 /**@}*/
 
+/** \name Datasets of the caller's own: for data that octet cannot read */
+/**@{*/
+/**
+ * Gives item `index`, from 0, as one tensor for each of the source's inputs: tensors[k] (NULL when
+ * called) becomes a reference that octet drops. Returns OCT_ERR_STATE if there is no such item,
+ * another status if it cannot be had, which ends the work with that status. An item may be asked
+ * for again, and must then be the same. Called from threads of octet's, but never by two at a time.
+ */
+typedef oct_status (*oct_next_fn)(void *user, int64_t index, oct_tensor **tensors);
+
+typedef struct oct_source_options {
+    size_t struct_size; /**< set by oct_source_options_init() */
+    oct_next_fn next;
+    void *user;                /**< for `next`; must outlive the dataset */
+    const char *const *inputs; /**< names of the network's inputs, in the order of tensors[] */
+    int32_t n_inputs;
+    int64_t size;     /**< items; -1 (default): not known. Then all are asked for once, to count */
+    const char *name; /**< for messages; NULL (default): "the callback" */
+} oct_source_options;
+
+OCT_API void oct_source_options_init_sized(oct_source_options *o, size_t struct_size);
+
+/** Sets every option to its default. */
+static inline void oct_source_options_init(oct_source_options *o)
+{
+    oct_source_options_init_sized(o, sizeof(*o));
+}
+
+/**
+ * A dataset of tensors that a function gives: to quantize and to analyze with. Options are copied.
+ * The tensors may be made in the same context or in another one. Closed with oct_dataset_close(),
+ * which drops the last item.
+ */
+OCT_API oct_status oct_dataset_from_source(oct_ctx *ctx, const oct_source_options *options,
+                                           oct_dataset **out);
+/**@}*/
+
 /** \name The loader: decodes and preprocesses ahead on its own threads, with bounded memory */
 /**@{*/
+/**
+ * Decodes ahead. The dataset must outlive it. Its functions are for one thread at a time, which
+ * need not be the context's.
+ */
 typedef struct oct_loader oct_loader;
 
-/** One picture ready for the network; valid until the next call for the same slot. */
+/** One picture ready for the network: the loader's, until it is given back. */
 typedef struct oct_loaded {
     int64_t index;    /**< in the dataset */
     const void *data; /**< the network's input, one picture */
@@ -209,11 +266,26 @@ typedef struct oct_loaded {
     int64_t decode_ns, preprocess_ns;
 } oct_loaded;
 
-/** n_threads 0: one. `depth` pictures are kept ready; 0: 4 for each thread. */
-OCT_API oct_status oct_loader_new(oct_ctx *ctx, const oct_dataset *d, const oct_preprocess *p,
-                                  oct_dtype dtype, int32_t n_threads, int32_t depth,
-                                  oct_loader **out);
-OCT_API void oct_loader_free(oct_loader *l); /**< accepts NULL; stops its threads */
+typedef struct oct_loader_options {
+    size_t struct_size;               /**< set by oct_loader_options_init() */
+    const oct_preprocess *preprocess; /**< copied; NULL is an error, as the size is not known */
+    int32_t dtype;     /**< oct_dtype of the network's input (default OCT_DTYPE_F32) */
+    int32_t n_threads; /**< that decode (default 1) */
+    int32_t depth;     /**< pictures kept ready; 0 (default): 4 for each thread */
+} oct_loader_options;
+
+OCT_API void oct_loader_options_init_sized(oct_loader_options *o, size_t struct_size);
+
+/** Sets every option to its default. */
+static inline void oct_loader_options_init(oct_loader_options *o)
+{
+    oct_loader_options_init_sized(o, sizeof(*o));
+}
+
+/** Starts the threads of a loader. Fails for a dataset of tensors, which needs none. */
+OCT_API oct_status oct_loader_new(oct_ctx *ctx, const oct_dataset *d,
+                                  const oct_loader_options *options, oct_loader **out);
+OCT_API void oct_loader_free(oct_loader *l); /**< accepts NULL; stops and joins its threads */
 
 /** The next picture in order; OCT_ERR_STATE after the last. Give it back with oct_loader_done(). */
 OCT_API oct_status oct_loader_next(oct_loader *l, const oct_loaded **out);

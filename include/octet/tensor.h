@@ -47,26 +47,42 @@ typedef enum oct_dtype {
 /** "float32", "int8", ...; "?" if there is no such type. */
 OCT_API const char *oct_dtype_name(oct_dtype t);
 
-/** A tensor with a reference count. */
+/**
+ * A tensor with a reference count. References may be taken and dropped from any thread; who writes
+ * the data must be the only one to use it.
+ */
 typedef struct oct_tensor oct_tensor;
 
-/** A new tensor with one reference and zeroed data. */
+/** A new tensor with one reference, the caller's, and zeroed data. The context must outlive it. */
 OCT_API oct_status oct_tensor_new(oct_ctx *ctx, oct_dtype dtype, int32_t rank, const int64_t *dims,
                                   oct_tensor **out);
-OCT_API oct_tensor *oct_tensor_ref(oct_tensor *t);
-OCT_API void oct_tensor_unref(oct_tensor *t); /**< accepts NULL */
 
+/** One more reference, to be dropped with oct_tensor_unref(). Returns t. */
+OCT_API oct_tensor *oct_tensor_ref(oct_tensor *t);
+
+/** Drops a reference; the last one frees the tensor. Accepts NULL. */
+OCT_API void oct_tensor_unref(oct_tensor *t);
+
+/** \name Looking at a tensor: pointers are borrowed as long as the caller has a reference */
+/**@{*/
 OCT_API oct_dtype oct_tensor_dtype(const oct_tensor *t);
 OCT_API int32_t oct_tensor_rank(const oct_tensor *t);
-OCT_API const int64_t *oct_tensor_dims(const oct_tensor *t); /**< borrowed */
+OCT_API const int64_t *oct_tensor_dims(const oct_tensor *t); /**< of rank elements */
 OCT_API int64_t oct_tensor_len(const oct_tensor *t);         /**< elements */
 OCT_API size_t oct_tensor_size(const oct_tensor *t);         /**< bytes */
-OCT_API const void *oct_tensor_data(const oct_tensor *t);    /**< borrowed */
+OCT_API const void *oct_tensor_data(const oct_tensor *t);
+/**@}*/
 
-/** The data for writing: copied first if it is shared or mapped from a file. NULL: no memory. */
+/**
+ * The data for writing, borrowed as above: copied first if it is mapped from a file. NULL: no
+ * memory.
+ */
 OCT_API void *oct_tensor_mutable(oct_tensor *t);
 
-/** Reads a NumPy .npy file (versions 1 to 3, C or Fortran order, any numeric type). */
+/**
+ * Reads a NumPy .npy file (versions 1 to 3, C or Fortran order, any numeric type). *out has one
+ * reference, the caller's.
+ */
 OCT_API oct_status oct_tensor_load_npy(oct_ctx *ctx, const char *path, oct_tensor **out);
 
 /** Writes a NumPy .npy file; types NumPy does not know are written as float32. */

@@ -14,6 +14,7 @@ void oct_dataset_options_init_sized(oct_dataset_options *o, size_t struct_size)
 {
     const oct_dataset_options all = {.struct_size = struct_size};
 
+    memset(o, 0, struct_size);
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
 
@@ -207,23 +208,38 @@ static oct_status check_options(oct_ctx *ctx, const oct_dataset_options *o)
     return OCT_OK;
 }
 
+oct_status oct_dataset_new(oct_ctx *ctx, oct_dataset **out)
+{
+    oct_dataset *d = oct_calloc(ctx, 1, sizeof(*d));
+    oct_status st;
+
+    if (!d) return OCT_ERR_MEMORY;
+    d->ctx = ctx;
+    d->kind = "nothing";
+    d->top_class = -1;
+    d->every = 1;
+    st = (d->arena = oct_arena_new(ctx)) ? oct_notes_new(ctx, &d->notes) : OCT_ERR_MEMORY;
+    if (st) {
+        oct_dataset_close(d);
+        return st;
+    }
+    *out = d;
+    return OCT_OK;
+}
+
 oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oct_dataset **out)
 {
     oct_dataset_options o;
-    oct_dataset *d;
+    oct_dataset *d = NULL;
     oct_status st;
 
     oct_dataset_options_init(&o);
     memcpy(&o, options, OCT_MIN(options->struct_size, sizeof(o)));
     OCT_TRY(check_options(ctx, &o));
-    if (!(d = oct_calloc(ctx, 1, sizeof(*d)))) return OCT_ERR_MEMORY;
-    d->ctx = ctx;
-    d->kind = "nothing";
-    d->top_class = -1;
+    OCT_TRY(oct_dataset_new(ctx, &d));
     d->skip_bad = o.skip_bad != 0;
     d->every = OCT_MAX(o.every, 1);
-    st = (d->arena = oct_arena_new(ctx)) ? oct_notes_new(ctx, &d->notes) : OCT_ERR_MEMORY;
-    if (!st) st = read_all(d, &o);
+    st = read_all(d, &o);
     if (!st && !d->n_items)
         st = oct_fail(ctx, OCT_ERR_FORMAT, "%s: there is nothing in it%s",
                       o.images ? o.images : o.annotations, d->skipped ? " that is not broken" : "");
@@ -242,6 +258,7 @@ void oct_dataset_close(oct_dataset *d)
     if (!d) return;
     oct_picture_reader_close(&d->reader);
     oct_tensors_free(d->tensors);
+    oct_source_free(d->source);
     oct_notes_free(d->notes);
     oct_free(d->ctx, d->items);
     oct_free(d->ctx, d->categories);
@@ -331,18 +348,19 @@ const char *oct_dataset_note(const oct_dataset *d, int32_t i)
 
 int32_t oct_dataset_is_tensors(const oct_dataset *d)
 {
-    return d->tensors != NULL;
+    return d->tensors || d->source;
 }
 
 oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name, oct_tensor **out)
 {
     const oct_item *item = item_at(d, i);
 
-    if (!d->tensors)
+    if (!oct_dataset_is_tensors(d))
         return oct_fail(d->ctx, OCT_ERR_STATE, "a dataset of pictures (%s) has no tensors",
                         d->kind);
     if (!item)
         return oct_fail(d->ctx, OCT_ERR_ARG, "there is no item %lld of %zu", (long long)i,
                         d->n_items);
-    return oct_tensors_get(d->tensors, item->id, name, out);
+    return d->source ? oct_source_get(d->source, item->id, name, out)
+                     : oct_tensors_get(d->tensors, item->id, name, out);
 }

@@ -35,6 +35,7 @@ typedef enum oct_numbering {
 } oct_numbering;
 
 typedef struct oct_tensors oct_tensors; /* tensors.c */
+typedef struct oct_source oct_source;   /* source.c */
 
 /* Reads pictures one after another; keeps a video open between its frames. Of one thread. */
 typedef struct oct_picture_reader {
@@ -62,7 +63,8 @@ struct oct_dataset {
     bool has_names;        /* categories are called by names, not just by numbers */
     int32_t top_class;     /* NUMBERED_BY_CLASS: the largest number seen, -1: none .. */
     const char *top_where; /* .. and where: "FILE: line N" */
-    oct_tensors *tensors;  /* NULL: pictures */
+    oct_tensors *tensors;  /* NULL: pictures, or a source */
+    oct_source *source;    /* NULL: not from a callback */
     oct_notes *notes;      /* what was left out; changes while a loader works */
     int32_t every;         /* of a video, one picture of this many */
     bool has_video;
@@ -108,6 +110,13 @@ bool oct_label_is_empty(oct_dataset *d, const oct_label *label, const char *file
  * to `ctx`. Give pictures back with oct_loader_done().
  */
 oct_status oct_loader_take(oct_loader *l, oct_ctx *ctx, const oct_loaded **out);
+
+/* Of a dataset from a callback: the tensor of item i for the network's input `name`. */
+oct_status oct_source_get(oct_source *s, int64_t i, const char *name, oct_tensor **out);
+void oct_source_free(oct_source *s); /* accepts NULL */
+
+/* An empty dataset; `notes` and arena are there. */
+oct_status oct_dataset_new(oct_ctx *ctx, oct_dataset **out);
 
 /* The readers. `images` is the pictures' folder, or NULL where only the annotations are read. */
 oct_status oct_read_coco(oct_dataset *d, const char *images, const char *path);

@@ -29,6 +29,7 @@ void oct_image_options_init_sized(oct_image_options *o, size_t struct_size)
 {
     const oct_image_options all = {.struct_size = struct_size, .exif = 1, .max_pixels = MAX_PIXELS};
 
+    memset(o, 0, struct_size);
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
 

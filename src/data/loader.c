@@ -192,22 +192,35 @@ static oct_status check_arguments(oct_ctx *ctx, const oct_dataset *d, const oct_
     return oct_preprocess_check(ctx, p);
 }
 
-oct_status oct_loader_new(oct_ctx *ctx, const oct_dataset *d, const oct_preprocess *p,
-                          oct_dtype dtype, int32_t n_threads, int32_t depth, oct_loader **out)
+void oct_loader_options_init_sized(oct_loader_options *o, size_t struct_size)
 {
+    const oct_loader_options all = {
+        .struct_size = struct_size, .dtype = OCT_DTYPE_F32, .n_threads = 1};
+
+    memset(o, 0, struct_size);
+    memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
+}
+
+oct_status oct_loader_new(oct_ctx *ctx, const oct_dataset *d, const oct_loader_options *options,
+                          oct_loader **out)
+{
+    oct_loader_options o;
     oct_preprocess all;
     oct_loader *l;
     oct_status st;
 
-    oct_preprocess_read(&all, p);
-    OCT_TRY(check_arguments(ctx, d, &all, dtype, n_threads, depth));
+    oct_loader_options_init(&o);
+    memcpy(&o, options, OCT_MIN(options->struct_size, sizeof(o)));
+    if (!o.preprocess) return oct_fail(ctx, OCT_ERR_ARG, "loader: no preprocessing is given");
+    oct_preprocess_read(&all, o.preprocess);
+    OCT_TRY(check_arguments(ctx, d, &all, (oct_dtype)o.dtype, o.n_threads, o.depth));
     if (!(l = oct_calloc(ctx, 1, sizeof(*l)))) return OCT_ERR_MEMORY;
     l->ctx = ctx;
     l->d = d;
     l->p = all;
-    l->dtype = dtype;
-    l->n_workers = OCT_MAX(n_threads, 1);
-    l->depth = depth ? depth : DEPTH_PER_THREAD * l->n_workers;
+    l->dtype = (oct_dtype)o.dtype;
+    l->n_workers = OCT_MAX(o.n_threads, 1);
+    l->depth = o.depth ? o.depth : DEPTH_PER_THREAD * l->n_workers;
     if ((st = make_slots(l)) || (st = make_lock(l)) || (st = start_threads(l))) {
         oct_loader_free(l);
         return st;

@@ -26,6 +26,7 @@ void oct_preprocess_init_sized(oct_preprocess *p, size_t struct_size)
         .std = {1, 1, 1},
     };
 
+    memset(p, 0, struct_size);
     memcpy(p, &all, OCT_MIN(struct_size, sizeof(all)));
 }
 

@@ -117,7 +117,13 @@ const char *oct_feed_name(const oct_feed *f, int64_t i)
 
 static oct_status new_loader(oct_feed *f, int32_t n_threads, oct_loader **out)
 {
-    return oct_loader_new(f->ctx, f->d, &f->preprocess, f->dtype, n_threads, 0, out);
+    oct_loader_options o;
+
+    oct_loader_options_init(&o);
+    o.preprocess = &f->preprocess;
+    o.dtype = (int32_t)f->dtype;
+    o.n_threads = n_threads;
+    return oct_loader_new(f->ctx, f->d, &o, out);
 }
 
 /* How many of the first pictures up to `limit` good ones are known to be good; -1: not all known.

@@ -201,7 +201,7 @@ static void loads_frames_on_threads(void **state)
         const oct_loaded *item = NULL;
         oct_loader *l = NULL;
 
-        assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, threads, 0, &l));
+        assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, threads, 0, &l));
         for (int64_t i = 0; i < 5; i++) {
             assert_ok(t->ctx, oct_loader_take(l, t->ctx, &item));
             assert_non_null(item);

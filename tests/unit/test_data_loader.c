@@ -78,8 +78,7 @@ static void delivers_in_order(void **state)
         oct_loader *l = NULL;
         const oct_loaded *item = NULL;
 
-        assert_ok(t->ctx,
-                  oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, cases[k][0], cases[k][1], &l));
+        assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, cases[k][0], cases[k][1], &l));
         for (int64_t i = 0; i <= N_PICTURES; i++) {
             assert_ok(t->ctx, oct_loader_next(l, &item));
             check_item(item, i);
@@ -103,7 +102,7 @@ static void takes_what_is_not_broken(void **state)
         const oct_loaded *item = NULL;
         int64_t n = 0;
 
-        assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 3, 0, &l));
+        assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, 3, 0, &l));
         for (;; n++) {
             assert_ok(t->ctx, oct_loader_take(l, t->ctx, &item));
             if (!item) break;
@@ -133,13 +132,13 @@ static void takes_nothing_from_nothing(void **state)
     put_text(t, "p/a.png", "");
     put_text(t, "p/b.jpg", "no picture");
     assert_ok(t->ctx, open_dataset(t->ctx, below(t, "p"), NULL, true, &d));
-    assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 1, 0, &l));
+    assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, 1, 0, &l));
     assert_fails(t->ctx, oct_loader_take(l, t->ctx, &item), OCT_ERR_FORMAT,
                  "no picture is left: 2 pictures are broken");
     oct_loader_free(l);
     oct_dataset_close(d);
     assert_ok(t->ctx, open_dataset(t->ctx, below(t, "p"), NULL, false, &d));
-    assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 1, 0, &l));
+    assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, 1, 0, &l));
     assert_fails(t->ctx, oct_loader_take(l, t->ctx, &item), OCT_ERR_FORMAT,
                  "a.png: the file is empty");
     oct_loader_free(l);
@@ -155,7 +154,7 @@ static void lends_as_many_as_it_has(void **state)
     oct_loader *l = NULL;
     const oct_loaded *items[4] = {NULL}, *more = NULL;
 
-    assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 2, 4, &l));
+    assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, 2, 4, &l));
     for (int64_t i = 0; i < N_PICTURES + 1; i += 4) {
         for (int64_t k = 0; k < 4; k++)
             assert_ok(t->ctx, oct_loader_next(l, &items[k]));
@@ -179,7 +178,7 @@ static void stops_at_any_time(void **state)
     for (int n = 0; n < 40; n++) {
         oct_loader *l = NULL;
 
-        assert_ok(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_U8, 1 + n % 4, 1 + n % 5, &l));
+        assert_ok(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_U8, 1 + n % 4, 1 + n % 5, &l));
         for (int i = 0; i < n % 10; i++) {
             const oct_loaded *item = NULL;
 
@@ -199,12 +198,12 @@ static void refuses_nonsense(void **state)
     oct_tensor *x = NULL;
     oct_loader *l = NULL;
 
-    assert_fails(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_I64, 1, 1, &l), OCT_ERR_TYPE,
+    assert_fails(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_I64, 1, 1, &l), OCT_ERR_TYPE,
                  "int64");
-    assert_fails(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, -1, 1, &l), OCT_ERR_ARG,
+    assert_fails(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, -1, 1, &l), OCT_ERR_ARG,
                  "-1 threads");
     p.width = 0;
-    assert_fails(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 1, 1, &l), OCT_ERR_ARG,
+    assert_fails(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, 1, 1, &l), OCT_ERR_ARG,
                  "size 0x16");
     p.width = 16;
     put_folder(t, "t");
@@ -212,13 +211,13 @@ static void refuses_nonsense(void **state)
     assert_ok(t->ctx, oct_tensor_save_npy(t->ctx, x, below(t, "t/a.npy")));
     oct_tensor_unref(x);
     assert_ok(t->ctx, open_dataset(t->ctx, below(t, "t"), NULL, false, &tensors));
-    assert_fails(t->ctx, oct_loader_new(t->ctx, tensors, &p, OCT_DTYPE_F32, 1, 1, &l), OCT_ERR_ARG,
+    assert_fails(t->ctx, open_loader(t->ctx, tensors, &p, OCT_DTYPE_F32, 1, 1, &l), OCT_ERR_ARG,
                  "tensors, not pictures");
     oct_dataset_close(tensors);
     assert_fails(t->ctx, oct_dataset_tensor(d, 0, "x", &x), OCT_ERR_STATE, "pictures");
     oct_ctx_set_memory_limit(t->ctx, 100000);
     p.width = p.height = 4096;
-    assert_fails(t->ctx, oct_loader_new(t->ctx, d, &p, OCT_DTYPE_F32, 1, 1, &l), OCT_ERR_MEMORY,
+    assert_fails(t->ctx, open_loader(t->ctx, d, &p, OCT_DTYPE_F32, 1, 1, &l), OCT_ERR_MEMORY,
                  "limit");
     oct_dataset_close(d);
 }

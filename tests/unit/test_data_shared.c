@@ -166,7 +166,7 @@ static void loads_real_pictures(void **state)
     p.width = p.height = 416;
     assert_ok(f->ctx, open_dataset(f->ctx, in_shared("coco/calib"), NULL, false, &d));
     assert_int_equal(oct_dataset_size(d), 128);
-    assert_ok(f->ctx, oct_loader_new(f->ctx, d, &p, OCT_DTYPE_F32, 2, 0, &l));
+    assert_ok(f->ctx, open_loader(f->ctx, d, &p, OCT_DTYPE_F32, 2, 0, &l));
     for (int64_t i = 0; i < 128; i++) {
         assert_ok(f->ctx, oct_loader_next(l, &item));
         if (item->status) fail_msg("%s", item->error);

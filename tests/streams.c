@@ -2,6 +2,7 @@
 /*
  * Several threads run one plan and must get what one thread gets, byte for byte: streams MODEL.
  * Behind --fails: networks that fail when they run, which every thread must learn for itself.
+ * Then a run is cancelled from another thread.
  * tools/check-streams builds it with ThreadSanitizer, so it uses threads of its own alone.
  */
 #include <pthread.h>
@@ -121,6 +122,30 @@ static int run_streams(shared *s, void *(*stream)(void *))
     return n_failed;
 }
 
+/* Runs until another thread cancels it. */
+static void *cancelled_main(void *arg)
+{
+    oct_status st;
+
+    do
+        st = oct_run_execute(arg);
+    while (!st);
+    return st == OCT_ERR_CANCELLED ? NULL : arg;
+}
+
+static oct_status check_cancel(oct_run *r, int *n_failed)
+{
+    pthread_t thread;
+    void *failed = NULL;
+
+    if (pthread_create(&thread, NULL, cancelled_main, r)) exit(2);
+    oct_run_cancel(r, 1);
+    pthread_join(thread, &failed);
+    *n_failed += failed != NULL;
+    oct_run_cancel(r, 0);
+    return oct_run_execute(r);
+}
+
 static oct_status check_failing(oct_ctx *ctx, const char *path, int *n_failed)
 {
     oct_graph *g = NULL;
@@ -147,6 +172,7 @@ static oct_status check(oct_ctx *ctx, const char *path, int *n_failed)
     for (int i = 0; !st && i < INPUTS; i++)
         st = run_input(p, r, i, &want[i]);
     if (!st) *n_failed += run_streams(&(shared){p, want}, stream_main);
+    if (!st) st = check_cancel(r, n_failed);
     for (int i = 0; i < INPUTS; i++)
         free(want[i].data);
     oct_run_free(r);

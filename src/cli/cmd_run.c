@@ -268,7 +268,7 @@ static oct_status execute(job *j)
     oct_plan_options_init(&o);
     if (j->args->dump) {
         o.keep = j->args->dump;
-        o.no_simplify = 1; /* passes would remove values that the user may ask for */
+        o.as_is = 1; /* passes would remove values that the user may ask for */
     }
     if ((st = oct_plan_new(j->g, &o, &j->plan))) return st;
     if ((st = oct_run_new(j->c->ctx, j->plan, &j->run))) return st;

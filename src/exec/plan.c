@@ -13,6 +13,7 @@ void oct_plan_options_init_sized(oct_plan_options *o, size_t struct_size)
 {
     oct_plan_options all = {.struct_size = struct_size, .default_dim = 1};
 
+    memset(o, 0, struct_size);
     memcpy(o, &all, OCT_MIN(struct_size, sizeof(all)));
 }
 
@@ -142,7 +143,7 @@ static oct_status prepare_graph(oct_plan *p)
     OCT_TRY(check_operators(p));
     OCT_TRY(check_codes(p));
     OCT_TRY(keep_values(p));
-    if (!p->options.no_simplify && !p->options.plain)
+    if (!p->options.as_is && !p->options.plain)
         OCT_TRY(oct_pipeline_run(p->g, p->options.simulate ? "execute" : "integer", NULL, NULL));
     OCT_TRY(oct_graph_infer(p->g));
     p->n_ids = p->g->n_value_ids;

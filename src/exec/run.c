@@ -8,13 +8,32 @@
 #include "base/parallel.h"
 #include "exec/layout.h"
 
+int32_t oct_run_plain_slot(const oct_plan *p, const oct_value *v)
+{
+    return v->id < p->n_ids ? p->slot_of[OCT_LAYOUT_PLAIN][v->id] : -1;
+}
+
+/* An input, or a view of one: in the run's own memory, or where the caller bound it. */
+static void *input_address(const oct_run *r, int32_t slot)
+{
+    const oct_plan *p = r->plan;
+    const size_t offset = oct_slot_offset_bytes(p, slot);
+    const int32_t root = oct_slot_root(p, slot, NULL);
+
+    for (int32_t i = 0; i < p->g->n_inputs; i++)
+        if (r->bindings[i].is_in_place && oct_run_plain_slot(p, p->g->inputs[i]) == root)
+            return (char *)(uintptr_t)r->bindings[i].from + (offset - p->slots[root].at);
+    return r->inputs + offset;
+}
+
 void *oct_run_address(const oct_run *r, int32_t slot)
 {
     const oct_plan *p = r->plan;
 
     if (slot < 0) return NULL;
     if (p->slots[slot].data) return p->slots[slot].data->data;
-    return (oct_slot_in_input(p, slot) ? r->inputs : r->block) + oct_slot_offset_bytes(p, slot);
+    if (oct_slot_in_input(p, slot)) return input_address(r, slot);
+    return r->block + oct_slot_offset_bytes(p, slot);
 }
 
 static oct_status bind_steps(oct_run *r)
@@ -43,12 +62,6 @@ static oct_status bind_steps(oct_run *r)
     return OCT_OK;
 }
 
-/* The NCHW slot of a value that leaves the plan, or -1. */
-static int32_t plain_slot(const oct_plan *p, const oct_value *v)
-{
-    return v->id < p->n_ids ? p->slot_of[OCT_LAYOUT_PLAIN][v->id] : -1;
-}
-
 static oct_status wrap_outputs(oct_run *r)
 {
     const oct_plan *p = r->plan;
@@ -57,7 +70,7 @@ static oct_status wrap_outputs(oct_run *r)
     if (!r->outputs) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < p->n_outputs; i++) {
         const oct_value *v = p->g->outputs[i];
-        const int32_t slot = plain_slot(p, v);
+        const int32_t slot = oct_run_plain_slot(p, v);
 
         if (v->data || p->computed[v->id])
             r->outputs[i] = oct_tensor_ref(v->data ? v->data : p->computed[v->id]);
@@ -101,6 +114,9 @@ oct_status oct_run_new(oct_ctx *ctx, const oct_plan *p, oct_run **out)
     if (!(r->scratch = oct_alloc(ctx, OCT_MAX(p->scratch_size, 1)))) goto fail;
     /* An input that was not set reads as zeros. */
     if (!(r->inputs = oct_calloc(ctx, OCT_MAX(p->input_size, 1), 1))) goto fail;
+    r->bindings =
+        oct_calloc(ctx, (size_t)(p->g->n_inputs + p->n_outputs) + 1, sizeof(*r->bindings));
+    if (!r->bindings) goto fail;
     if ((st = bind_steps(r))) goto fail;
     if ((st = wrap_outputs(r))) goto fail;
     if ((st = wrap_for_dynamic(r))) goto fail;
@@ -126,6 +142,7 @@ void oct_run_free(oct_run *r)
         oct_tensor_unref(r->env.by_id[i]);
     oct_free(r->ctx, r->env.by_id);
     oct_free(r->ctx, r->outputs);
+    oct_free(r->ctx, r->bindings);
     oct_free(r->ctx, r->bound);
     oct_free(r->ctx, r->scratch);
     oct_free(r->ctx, r->inputs);
@@ -135,13 +152,13 @@ void oct_run_free(oct_run *r)
 
 /* --- inputs --- */
 
-static oct_status find_input(const oct_run *r, const char *name, const oct_value **out)
+oct_status oct_run_find_input(const oct_run *r, const char *name, int32_t *out)
 {
     const oct_graph *g = r->plan->g;
 
     for (int32_t i = 0; i < g->n_inputs; i++) {
         if (strcmp(g->inputs[i]->name, name) != 0) continue;
-        *out = g->inputs[i];
+        *out = i;
         return OCT_OK;
     }
     return oct_fail(r->ctx, OCT_ERR_ARG, "there is no input '%s'; the first is '%s'", name,
@@ -150,11 +167,11 @@ static oct_status find_input(const oct_run *r, const char *name, const oct_value
 
 oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size)
 {
-    const oct_value *v = NULL;
-    int32_t slot;
+    int32_t i = 0, slot;
 
-    OCT_TRY(find_input(r, name, &v));
-    slot = plain_slot(r->plan, v);
+    OCT_TRY(oct_run_find_input(r, name, &i));
+    OCT_TRY(oct_run_unbind_input(r, i));
+    slot = oct_run_plain_slot(r->plan, r->plan->g->inputs[i]);
     *data = oct_run_address(r, slot);
     if (size) oct_type_bytes(&r->plan->slots[slot].type, size);
     return OCT_OK;
@@ -162,14 +179,17 @@ oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size
 
 oct_status oct_run_set_input(oct_run *r, const char *name, const oct_tensor *t)
 {
-    const oct_value *v = NULL;
     char have[OCT_TYPE_TEXT_SIZE], want[OCT_TYPE_TEXT_SIZE];
+    const oct_value *v;
+    int32_t i = 0;
 
-    OCT_TRY(find_input(r, name, &v));
+    OCT_TRY(oct_run_find_input(r, name, &i));
+    OCT_TRY(oct_run_unbind_input(r, i));
+    v = r->plan->g->inputs[i];
     if (!oct_type_equal(&t->type, &v->type))
         return oct_fail(r->ctx, OCT_ERR_SHAPE, "input '%s' is %s, the plan was made for %s", name,
                         oct_type_text(&t->type, have), oct_type_text(&v->type, want));
-    memcpy(oct_run_address(r, plain_slot(r->plan, v)), t->data, t->size);
+    memcpy(oct_run_address(r, oct_run_plain_slot(r->plan, v)), t->data, t->size);
     return OCT_OK;
 }
 
@@ -182,7 +202,7 @@ oct_status oct_run_show_inputs(const oct_run *r)
         const oct_seen seen = {.value = v,
                                .type = &v->type,
                                .layout = OCT_LAYOUT_PLAIN,
-                               .data = oct_run_address(r, plain_slot(p, v))};
+                               .data = oct_run_address(r, oct_run_plain_slot(p, v))};
 
         if (seen.data) OCT_TRY(r->seen_hook(r->seen_user, &seen));
     }
@@ -232,6 +252,16 @@ static oct_status show_step(oct_run *r, const oct_bound *b)
     return OCT_OK;
 }
 
+static bool is_cancelled(const oct_run *r)
+{
+    return atomic_load_explicit(&r->is_cancelled, memory_order_relaxed);
+}
+
+static oct_status cancelled(const oct_run *r)
+{
+    return oct_fail(r->ctx, OCT_ERR_CANCELLED, "the run was cancelled");
+}
+
 static oct_status run_dynamic_node(oct_run *r, const oct_node *n)
 {
     oct_tensor **slots = oct_calloc(r->ctx, (size_t)(n->n_in + n->n_out) + 1, sizeof(*slots));
@@ -266,13 +296,14 @@ static oct_status run_dynamic(oct_run *r)
     for (int32_t i = 0; i < p->n_dynamic; i++) {
         const int64_t start = r->step_hook ? oct_time_ns() : 0;
 
+        if (is_cancelled(r)) return cancelled(r);
         OCT_TRY(run_dynamic_node(r, p->dynamic[i]));
         if (r->step_hook) r->step_hook(r->step_user, p->n_steps + i, start, oct_time_ns());
     }
     for (int32_t i = 0; i < p->n_outputs; i++) {
         const oct_value *v = p->g->outputs[i];
 
-        if (v->data || p->computed[v->id] || plain_slot(p, v) >= 0) continue;
+        if (v->data || p->computed[v->id] || oct_run_plain_slot(p, v) >= 0) continue;
         oct_tensor_unref(r->outputs[i]);
         r->outputs[i] = oct_tensor_ref(r->env.by_id[v->id]);
     }
@@ -283,6 +314,7 @@ static oct_status run_step(oct_run *r, int32_t i)
 {
     const oct_bound *b = &r->bound[i];
 
+    if (is_cancelled(r)) return cancelled(r);
     if (r->step_hook) {
         const int64_t start = oct_time_ns();
 
@@ -319,6 +351,8 @@ oct_status oct_run_execute(oct_run *r)
     const oct_plan *p = r->plan;
     stretch s = {r, 0, OCT_OK};
 
+    if (r->unusable) return r->unusable;
+    oct_run_copy_inputs(r);
     oct_parallel_set_threads(p->n_threads);
     while (s.at < p->n_steps) {
         if (has_own_threads(r, s.at))
@@ -327,7 +361,13 @@ oct_status oct_run_execute(oct_run *r)
             oct_parallel_team(p->n_threads, run_stretch, &s);
         if (s.status) return s.status;
     }
-    return p->n_dynamic ? run_dynamic(r) : OCT_OK;
+    if (p->n_dynamic) OCT_TRY(run_dynamic(r));
+    return oct_run_copy_outputs(r);
+}
+
+void oct_run_cancel(oct_run *r, int32_t on)
+{
+    atomic_store_explicit(&r->is_cancelled, on != 0, memory_order_relaxed);
 }
 
 oct_status oct_run_output(oct_run *r, int32_t i, const oct_tensor **out)

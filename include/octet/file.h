@@ -18,7 +18,10 @@ extern "C" {
  */
 typedef int (*oct_write_fn)(void *user, const char *path, char *why, size_t size);
 
-/** Sets who is asked before a file is written; NULL (the default) means that any may be. */
+/**
+ * Sets who is asked before a file is written; NULL (the default) means that any may be. `user` must
+ * live as long as it is set; contexts that octet makes for its threads ask the same.
+ */
 OCT_API void oct_ctx_set_write_check(oct_ctx *ctx, oct_write_fn check, void *user);
 
 /**
@@ -32,7 +35,7 @@ OCT_API void oct_ctx_set_read_check(oct_ctx *ctx, oct_read_fn check, void *user)
 
 /**
  * Writes a file as all of octet's are: what was there before stays until the new one is whole.
- * Read-only files are not replaced.
+ * Read-only files are not replaced. Nothing of the arguments is kept.
  */
 OCT_API oct_status oct_write_file(oct_ctx *ctx, const char *path, const void *data, size_t size);
 

@@ -14,6 +14,10 @@
 extern "C" {
 #endif
 
+/**
+ * A graph is of one thread, that of its context. As long as nobody changes it, others may look at
+ * it too. The functions that look at it return pointers borrowed from the graph.
+ */
 typedef struct oct_graph oct_graph;
 typedef struct oct_node oct_node;
 typedef struct oct_value oct_value;
@@ -28,11 +32,15 @@ OCT_API int64_t oct_graph_opset(const oct_graph *g); /**< of the standard domain
 OCT_API int64_t oct_graph_ir_version(const oct_graph *g);   /**< as in the file */
 OCT_API const char *oct_graph_producer(const oct_graph *g); /**< "pytorch 2.1", "" if unknown */
 
-/** What the file says about itself under this key (ONNX's metadata_props); NULL: nothing. */
+/**
+ * What the file says about itself under this key (ONNX's metadata_props); NULL: nothing. Borrowed
+ * until that key is set.
+ */
 OCT_API const char *oct_graph_metadata(const oct_graph *g, const char *key);
 OCT_API const char *oct_graph_metadata_key(const oct_graph *g, int32_t i); /**< NULL at the end */
 
-/** Sets what is written under a key, and replaces what was there; `value` NULL removes it. */
+/** Sets what is written under a key, copied, and replaces what was there; `value` NULL removes it.
+ */
 OCT_API oct_status oct_graph_set_metadata(oct_graph *g, const char *key, const char *value);
 
 OCT_API int32_t oct_graph_n_inputs(const oct_graph *g);
@@ -66,7 +74,7 @@ OCT_API int32_t oct_value_n_users(const oct_value *v);
 OCT_API const oct_node *oct_value_user(const oct_value *v, int32_t i);
 /**@}*/
 
-/** Fixes the shape of an input and infers all shapes again. */
+/** Fixes the shape of an input and infers all shapes again. Nodes and values stay valid. */
 OCT_API oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, int32_t rank,
                                              const int64_t *dims);
 
@@ -88,10 +96,13 @@ static inline void oct_simplify_options_init(oct_simplify_options *o)
     oct_simplify_options_init_sized(o, sizeof(*o));
 }
 
-/** Runs the normalisation passes until nothing changes. `options` may be NULL. */
+/**
+ * Runs the normalisation passes until nothing changes. `options` may be NULL. Nodes and values that
+ * were borrowed before are not to be used afterwards.
+ */
 OCT_API oct_status oct_graph_simplify(oct_graph *g, const oct_simplify_options *options);
 
-/** Looks at the table of passes: NULL beyond its end. */
+/** Looks at the table of passes: NULL beyond its end. Borrowed for ever; any thread. */
 OCT_API const char *oct_pass_name(int32_t i);
 OCT_API const char *oct_pass_help(const char *name);
 OCT_API const char *oct_pass_promise(const char *name); /**< "bit-exact", "close" or "lossy" */

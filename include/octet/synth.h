@@ -13,7 +13,7 @@ extern "C" {
 
 #define OCT_SYNTH_CLASSES 8
 
-/** "disc", "ring", ...; NULL beyond the end. */
+/** "disc", "ring", ...; NULL beyond the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_synth_class_name(int32_t i);
 
 typedef struct oct_synth_options {
@@ -41,7 +41,8 @@ typedef struct oct_synth_result {
 /**
  * Writes pictures FOLDER/SPLIT/000000.jpg ..., COCO labels FOLDER/SPLIT.json and the names of the
  * classes FOLDER/names.txt. Missing folders are made (not the parents of FOLDER). Picture i depends
- * on seed, split, size and i alone, not on count. `options` and `result` may be NULL.
+ * on seed, split, size and i alone, not on count. `options` and `result` may be NULL. On the thread
+ * of the context.
  */
 OCT_API oct_status oct_synth_write(oct_ctx *ctx, const char *folder,
                                    const oct_synth_options *options, oct_synth_result *result);

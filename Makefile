@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
-.PHONY: all test test-unit demo accuracy agreement bench-peers check-peers format format-check coverage fuzz \
+.PHONY: all test test-unit abi demo accuracy agreement bench-peers check-peers format format-check coverage fuzz \
 	configure install uninstall dist deb check-deb clean help
 
 all: configure
@@ -26,6 +26,10 @@ test: all
 
 test-unit: all
 	@meson test -C $(BUILD) --print-errorlogs --suite unit --suite check
+
+# Records what the public headers promise to programs; the test 'abi' compares with it.
+abi: packages-ci
+	@tools/check-abi --update include tests/abi/liboctet.abi
 
 packages-%:
 	@tools/install-packages build test $*
@@ -111,6 +115,7 @@ clean:
 help:
 	@echo 'make              build $(BUILD)/octet'
 	@echo 'make test         all tests (test-unit: the quick ones)'
+	@echo 'make abi          record a change of the library that programs see (tests/abi)'
 	@echo 'make demo         a trained detector quantized, scored, timed and shown'
 	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'

@@ -28,20 +28,23 @@ static inline void oct_image_options_init(oct_image_options *o)
     oct_image_options_init_sized(o, sizeof(*o));
 }
 
-/** Reads a JPEG, PNG, WebP, BMP or TIFF file, whatever its extension. `options` may be NULL. */
+/**
+ * Reads a JPEG, PNG, WebP, BMP or TIFF file, whatever its extension. `options` may be NULL. The
+ * caller frees *out.
+ */
 OCT_API oct_status oct_image_load(oct_ctx *ctx, const char *path, const oct_image_options *options,
                                   oct_image **out);
 
-/** The same from memory; `name` is for error texts. */
+/** The same from memory, needed during the call only; `name` is for error texts. */
 OCT_API oct_status oct_image_decode(oct_ctx *ctx, const char *name, const void *data, size_t size,
                                     const oct_image_options *options, oct_image **out);
 
-/** A black picture. */
+/** A black picture, which the caller frees. */
 OCT_API oct_status oct_image_new(oct_ctx *ctx, int32_t width, int32_t height, oct_image **out);
 OCT_API void oct_image_free(oct_image *im); /**< accepts NULL */
 OCT_API int32_t oct_image_width(const oct_image *im);
 OCT_API int32_t oct_image_height(const oct_image *im);
-OCT_API uint8_t *oct_image_rgb(oct_image *im); /**< width * height * 3 bytes, borrowed */
+OCT_API uint8_t *oct_image_rgb(oct_image *im); /**< width * height * 3 bytes, the picture's */
 
 /** Writes a JPEG (quality 92) or PNG by the extension; to a temporary name, renamed when whole. */
 OCT_API oct_status oct_image_save(oct_ctx *ctx, const oct_image *im, const char *path);
@@ -103,7 +106,8 @@ typedef struct oct_mapping {
 
 /**
  * Decoded bytes to the network's input in one pass: dst holds 3 (or 1) * width * height values of
- * `dtype` (OCT_DTYPE_F32, or OCT_DTYPE_U8 without scale, mean and std). `map` may be NULL.
+ * `dtype` (OCT_DTYPE_F32, or OCT_DTYPE_U8 without scale, mean and std). `map` may be NULL. Several
+ * threads may share `p` and `im`, each with its own context.
  */
 OCT_API oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *p, const oct_image *im,
                                       oct_dtype dtype, void *dst, oct_mapping *map);
@@ -115,7 +119,7 @@ typedef struct oct_class_names oct_class_names;
 
 /**
  * Reads a text with a name a line (the first one is class 0), or the `names` of a .yaml or .json
- * file, as Ultralytics' data.yaml has them: a list, or a map from numbers.
+ * file, as Ultralytics' data.yaml has them: a list, or a map from numbers. The caller frees *out.
  */
 OCT_API oct_status oct_class_names_load(oct_ctx *ctx, const char *path, oct_class_names **out);
 OCT_API void oct_class_names_free(oct_class_names *c); /**< accepts NULL */
@@ -168,8 +172,8 @@ static inline void oct_dataset_options_init(oct_dataset_options *o)
 
 /**
  * Recognises what it is given; oct_dataset_kind() says what it took it for. The caller closes it,
- * after everything that works with it. While a loader, an evaluation or a calibration uses it,
- * other threads may look at it.
+ * after everything that works with it. Paths, labels and categories do not change: while a loader
+ * or an evaluation uses it, other threads may read them, but not notes and counts.
  */
 OCT_API oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options,
                                     oct_dataset **out);
@@ -250,10 +254,7 @@ OCT_API oct_status oct_dataset_from_source(oct_ctx *ctx, const oct_source_option
 
 /** \name The loader: decodes and preprocesses ahead on its own threads, with bounded memory */
 /**@{*/
-/**
- * Decodes ahead. The dataset must outlive it. Its functions are for one thread at a time, which
- * need not be the context's.
- */
+/** Decodes ahead on threads of its own. The dataset must outlive it. */
 typedef struct oct_loader oct_loader;
 
 /** One picture ready for the network: the loader's, until it is given back. */

@@ -51,7 +51,10 @@ typedef struct oct_detector oct_detector;
  */
 OCT_API oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out);
 
-/** The same for another thread, which works in `ctx`: a detector belongs to one thread. */
+/**
+ * The same for another thread, which works in `ctx`: a detector belongs to one thread. Both are
+ * freed, in any order. `d` must not be in use meanwhile.
+ */
 OCT_API oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector **out);
 OCT_API void oct_detector_free(oct_detector *d); /**< accepts NULL */
 
@@ -71,13 +74,14 @@ OCT_API const char *oct_detector_names_from(
 /** Names the classes; copied. Fails if there are more or fewer classes. */
 OCT_API oct_status oct_detector_set_names(oct_detector *d, const oct_class_names *names);
 
-/** The family's preprocessing, with the network's input size filled in. */
+/** The family's preprocessing, with the network's input size filled in; p->struct_size is set. */
 OCT_API void oct_detector_preprocess(const oct_detector *d, oct_preprocess *p);
 
 /**
  * How pictures are made fit for a network: what its family wants, or where no family knows it what
  * its input says (size, layout, grey), with the changes that `words` asks for (may be NULL: then
- * the family must be known). A size other than that of an input of fixed size is an error.
+ * the family must be known). A size other than that of an input of fixed size is an error. *p is
+ * initialised first. The graph is needed during the call only.
  */
 OCT_API oct_status oct_graph_preprocess(const oct_graph *g, const char *family, const char *words,
                                         oct_preprocess *p);
@@ -114,10 +118,13 @@ OCT_API oct_status oct_graph_codes(const oct_graph *g, int32_t is_output, int32_
 OCT_API const char *oct_family_name(int32_t i);
 OCT_API const char *oct_family_help(const char *name);
 
-/** The names of the 80 classes of COCO; NULL beyond the end. */
+/** The names of the 80 classes of COCO; NULL beyond the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_coco_name(int32_t i);
 
-/** Draws boxes with labels onto a picture. `names` may be NULL (COCO's if there are 80). */
+/**
+ * Draws boxes with labels onto a picture, which is changed in place. `names` may be NULL (COCO's if
+ * there are 80).
+ */
 OCT_API oct_status oct_detections_draw(oct_ctx *ctx, oct_image *im, const oct_detection *found,
                                        int32_t n, const char *const *names, int32_t n_names);
 

@@ -28,7 +28,7 @@ typedef struct oct_box_metrics {
     double reserved[7]; /**< -1 */
 } oct_box_metrics;
 
-/** The dataset's labels are the truth; it must outlive the result. */
+/** The dataset's labels are the truth; it must outlive *out, which the caller frees. */
 OCT_API oct_status oct_box_eval_new(oct_ctx *ctx, const oct_dataset *truth, oct_box_eval **out);
 OCT_API void oct_box_eval_free(oct_box_eval *e); /**< accepts NULL */
 
@@ -46,10 +46,16 @@ OCT_API oct_status oct_box_eval_select(oct_box_eval *e, const int64_t *image_ids
 OCT_API oct_status oct_box_eval_see(oct_box_eval *e, int64_t i, const oct_detection *found,
                                     int32_t n);
 
-/** Adds what `other` saw (of other pictures); the result is the same to the last bit. */
+/**
+ * Adds what `other` saw (of other pictures); the result is the same to the last bit. `other` is not
+ * changed, may be of another context, and must not be in use by another thread.
+ */
 OCT_API oct_status oct_box_eval_merge(oct_box_eval *e, const oct_box_eval *other);
 
-/** May be called again after more was seen. Pictures never seen count as empty if `all`. */
+/**
+ * May be called again after more was seen. Pictures never seen count as empty if `all`. What was
+ * borrowed of curves is not valid any more.
+ */
 OCT_API oct_status oct_box_eval_finish(oct_box_eval *e, int32_t all, oct_box_metrics *out);
 
 /** After finish: AP and AP at IoU 0.5 of one category, -1 if it has no boxes. */
@@ -57,7 +63,8 @@ OCT_API void oct_box_eval_category(const oct_box_eval *e, int32_t category, doub
                                    double *ap50);
 
 /**
- * After finish: precision at 101 recall points for one category at IoU 0.5; borrowed, or NULL.
+ * After finish: precision at 101 recall points for one category at IoU 0.5, borrowed until the next
+ * finish, or NULL.
  * Category -1: the mean of all that have boxes.
  */
 OCT_API const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category);
@@ -65,7 +72,7 @@ OCT_API const double *oct_box_eval_curve(const oct_box_eval *e, int32_t category
 /** The same as the mean over IoU 0.50, 0.55 .. 0.95: the mean of its points is AP. */
 OCT_API const double *oct_box_eval_mean_curve(const oct_box_eval *e, int32_t category);
 
-/** The dataset whose labels are the truth: it has the categories' names. */
+/** The dataset whose labels are the truth, borrowed: it has the categories' names. */
 OCT_API const oct_dataset *oct_box_eval_truth(const oct_box_eval *e);
 
 /** After finish: boxes of one category that count. */
@@ -114,7 +121,7 @@ OCT_API int32_t oct_class_map_category(const oct_class_map *m, int32_t k); /**< 
 /** 1: nothing that a user should look at. 0: names differ, or are not known on one side. */
 OCT_API int32_t oct_class_map_is_clear(const oct_class_map *m);
 
-/** What evaluating a network gave. */
+/** What evaluating a network gave: numbers only. */
 typedef struct oct_eval_result {
     size_t struct_size; /**< set by the caller: sizeof(oct_eval_result) */
     int64_t images, skipped;
@@ -124,6 +131,7 @@ typedef struct oct_eval_result {
     double network_seconds, decode_seconds, preprocess_seconds, post_seconds, score_seconds;
 } oct_eval_result;
 
+/** How to evaluate. All it points to is needed during the call only. */
 typedef struct oct_eval_options {
     size_t struct_size;               /**< set by oct_eval_options_init() */
     const oct_plan_options *plan;     /**< NULL: default */
@@ -146,8 +154,10 @@ static inline void oct_eval_options_init(oct_eval_options *o)
 }
 
 /**
- * Runs the network over the dataset and scores it; progress goes to the context's callback. If
- * `eval` is not NULL it receives the accumulator (for per-class figures), which the caller frees.
+ * Runs the network over the dataset and scores it, on threads of its own; progress goes to the
+ * context's callback, on the caller's thread. If `eval` is not NULL it receives the accumulator
+ * (for per-class figures), which the caller frees before the dataset. Neither graph nor options are
+ * needed afterwards. `options` may be NULL.
  */
 OCT_API oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d,
                                 const oct_eval_options *options, oct_eval_result *result,

@@ -78,7 +78,7 @@ OCT_API const oct_node *oct_value_user(const oct_value *v, int32_t i);
 OCT_API oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, int32_t rank,
                                              const int64_t *dims);
 
-/** Draws the graph: .svg, .png, .pdf or .dot by the file's extension. */
+/** Draws the graph into a file: .svg, .png, .pdf or .dot by its extension. */
 OCT_API oct_status oct_graph_draw(const oct_graph *g, const char *path);
 
 /** \name Simplification */

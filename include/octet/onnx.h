@@ -21,17 +21,18 @@ extern "C" {
 OCT_API oct_status oct_onnx_load(oct_ctx *ctx, const char *path, oct_graph **out);
 
 /**
- * Reads an ONNX model from memory, which must stay alive and unchanged as long as the graph. The
- * caller frees *out with oct_graph_free().
+ * Reads an ONNX model from memory, which must stay alive and unchanged as long as the graph and
+ * what is made of it: plans, results of quantizing. The caller frees *out with oct_graph_free().
  */
 OCT_API oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t size,
                                         oct_graph **out);
 
 /** How to write an ONNX file. */
 typedef struct oct_onnx_options {
-    size_t struct_size;    /**< set by oct_onnx_options_init() */
-    int32_t external_data; /**< 1: weights into FILE.data beside it; 0 (default): only above 2 GiB */
-    int32_t opset;         /**< 0 (default): the file's own, raised where octet's form needs it */
+    size_t struct_size; /**< set by oct_onnx_options_init() */
+    int32_t
+        external_data; /**< 1: weights into FILE.data beside it; 0 (default): only above 2 GiB */
+    int32_t opset;     /**< 0 (default): the file's own, raised where octet's form needs it */
 } oct_onnx_options;
 
 OCT_API void oct_onnx_options_init_sized(oct_onnx_options *o, size_t struct_size);

@@ -137,7 +137,7 @@ OCT_API const char *oct_target_name(int32_t i);
 OCT_API const char *oct_target_help(const char *name); /**< NULL: there is none of that name */
 
 /** The ways to find ranges of activations, for activation_ranges and channel_ranges: NULL beyond
- * the end. */
+ * the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_observer_name(int32_t i);
 OCT_API const char *oct_observer_help(const char *name); /**< NULL: there is none of that name */
 
@@ -155,6 +155,8 @@ OCT_API void oct_quantized_free(oct_quantized *q); /**< accepts NULL */
  * oct_onnx_save(), or make a plan of it.
  */
 OCT_API const oct_graph *oct_quantized_graph(const oct_quantized *q);
+
+/** Fills in what the caller's struct_size has room for; strings are the result's. */
 OCT_API void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s);
 
 /** Layers with weights, in order; returns 0 beyond the end. Strings are the result's. */
@@ -164,7 +166,10 @@ OCT_API int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quant
 OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);
 OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path);
 
-/** A float network and a qmap file: the graph to simulate or run. One to free. */
+/**
+ * A float network and a qmap file: the graph to simulate or run. The caller frees *out; g is not
+ * changed and may be freed.
+ */
 OCT_API oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out);
 
 /** What is quantized in a network, and what octet wrote into it; NULL: it says nothing of that.
@@ -182,9 +187,11 @@ typedef struct oct_quant_info {
     const char *original_producer; /**< who had made that file */
 } oct_quant_info;
 
+/** Fills in what the caller's struct_size has room for. */
 OCT_API void oct_graph_quant_info(const oct_graph *g, oct_quant_info *out);
 
-/** In one line: "INT8 by octet 0.1.0 for target ort: 63 of 64 layers quantized, from net.onnx". */
+/** In one line: "INT8 by octet 0.1.0 for target ort: 63 of 64 layers quantized, from net.onnx".
+ * Written to `text`, at most `size` bytes with its end, which it returns. */
 OCT_API const char *oct_graph_quant_text(const oct_graph *g, char *text, size_t size);
 
 /**

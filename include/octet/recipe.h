@@ -17,14 +17,14 @@ extern "C" {
 /** Settings as they were given, of one thread. */
 typedef struct oct_recipe oct_recipe;
 
-/** An empty recipe: everything at its default. */
+/** An empty recipe, everything at its default, which the caller frees. */
 OCT_API oct_status oct_recipe_new(oct_ctx *ctx, oct_recipe **out);
 OCT_API void oct_recipe_free(oct_recipe *r); /**< accepts NULL */
 
 /** Reads a file over what is set already. Errors begin with FILE:LINE:COLUMN. */
 OCT_API oct_status oct_recipe_load(oct_recipe *r, const char *path);
 
-/** The same from memory; `name` is for error texts. */
+/** The same from memory, needed during the call only; `name` is for error texts. */
 OCT_API oct_status oct_recipe_load_memory(oct_recipe *r, const char *name, const void *data,
                                           size_t size);
 
@@ -35,16 +35,23 @@ OCT_API oct_status oct_recipe_load_memory(oct_recipe *r, const char *name, const
  */
 OCT_API oct_status oct_recipe_set(oct_recipe *r, const char *field, const char *value);
 
-/** The recipe as YAML: only what is set. Reading it gives the same recipe. Owned by the recipe. */
+/**
+ * The recipe as YAML: only what is set. Reading it gives the same recipe. Borrowed until the recipe
+ * is freed.
+ */
 OCT_API oct_status oct_recipe_text(oct_recipe *r, const char **text);
 
 /**
  * What decides the numbers of the result, as a recipe of one line without names of files and
- * folders: "{target: ort, ranges: {activations: kl}}". Owned by the recipe.
+ * folders: "{target: ort, ranges: {activations: kl}}". Borrowed until the recipe is
+ * freed.
  */
 OCT_API oct_status oct_recipe_line(oct_recipe *r, const char **text);
 
-/** What was understood of a foreign file, and what was left out and why; NULL beyond the end. */
+/**
+ * What was understood of a foreign file, and what was left out and why; NULL beyond the end.
+ * Borrowed from the recipe.
+ */
 OCT_API const char *oct_recipe_note(const oct_recipe *r, int32_t i);
 
 /** What belongs to no other struct. NULL and 0: not set. Strings live as long as the recipe. */
@@ -65,7 +72,7 @@ OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);
 
 /**
  * Change initialised options where the recipe says something; strings and arrays are borrowed
- * from the recipe. `preprocess` of the options is left alone.
+ * from the recipe, until it is freed or set again. `preprocess` of the options is left alone.
  */
 OCT_API void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *o);
 OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o); /**< to calibrate */

@@ -74,8 +74,8 @@ OCT_API const void *oct_tensor_data(const oct_tensor *t);
 /**@}*/
 
 /**
- * The data for writing, borrowed as above: copied first if it is mapped from a file. NULL: no
- * memory.
+ * The data for writing, borrowed as above: copied first if it is mapped from a file or otherwise
+ * not to be written. Who else has a reference sees what is written. NULL: no memory.
  */
 OCT_API void *oct_tensor_mutable(oct_tensor *t);
 

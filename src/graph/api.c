@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public functions that look at a graph. */
+/* The public functions that read a graph. */
 #include <octet/graph.h>
 
 #include <stdio.h>

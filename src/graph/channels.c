@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels on channels, and how nodes that only move data carry them on. */
+/* Labels on channels, and how nodes that only move data map them. */
 #include "graph/channels.h"
 
 #include <string.h>
 
-enum { MAX_LABELS = 1 << 22 }; /* more than this is not worth knowing exactly */
+enum { MAX_LABELS = 1 << 22 }; /* larger tensors are not tracked exactly */
 
 /* One operator that moves data. `is_move` NULL: always. */
 typedef struct mover {
@@ -35,7 +35,7 @@ static bool is_zero(const oct_value *v)
     return !v || (v->data && oct_tensor_len(v->data) == 1 && oct_tensor_get_f64(v->data, 0) == 0.0);
 }
 
-/* Zero has a code in every quantized tensor, other constants may not. */
+/* Zero has a code in every quantized tensor; other constants may not. */
 static bool pad_moves(const oct_node *n)
 {
     return !attr_is(n, "mode", "constant") || is_zero(oct_node_in(n, 2));
@@ -48,7 +48,7 @@ static bool dropout_moves(const oct_node *n)
 
 static bool pool_moves(const oct_node *n)
 {
-    return !oct_node_out(n, 1); /* where the largest was cannot be told from codes */
+    return !oct_node_out(n, 1); /* the index of the maximum cannot be told from codes */
 }
 
 /* --- labels --- */
@@ -161,7 +161,7 @@ static oct_status evaluate(const oct_node *n, const oct_tensor *x, unsigned wide
     *out = NULL;
     if (n->n_in > OCT_MAX_IN) return OCT_OK;
     for (int32_t i = 1; i < n->n_in; i++)
-        if (n->in[i] && !(in[i] = n->in[i]->data)) return OCT_OK; /* known only when running */
+        if (n->in[i] && !(in[i] = n->in[i]->data)) return OCT_OK; /* known only at run time */
     OCT_TRY(widen(x, wide, &n->in[0]->type, &y));
     if (!y) return OCT_OK;
     in[0] = y;
@@ -175,10 +175,10 @@ static oct_status evaluate(const oct_node *n, const oct_tensor *x, unsigned wide
     }
     oct_free(x->ctx, results);
     oct_tensor_unref(y);
-    return st == OCT_ERR_MEMORY ? st : OCT_OK; /* what cannot be computed cannot be told */
+    return st == OCT_ERR_MEMORY ? st : OCT_OK; /* what cannot be computed is not known */
 }
 
-/* A tensor of labels may be narrowed in place, so views of others' will not do. */
+/* A tensor of labels may be narrowed in place, so it must not be a view of another. */
 static oct_status own(const oct_tensor *x, oct_tensor **out)
 {
     return oct_tensor_copy(x->ctx, x, out);
@@ -191,7 +191,7 @@ static oct_status copy(const oct_node *n, const oct_tensor *const *in, int32_t k
     return own(in[0], out);
 }
 
-/* Pooling and resizing: several elements of a plane, or none, become one. */
+/* Pooling and resizing: several elements of a channel, or none, become one. */
 static oct_status planes(const oct_node *n, const oct_tensor *const *in, int32_t k,
                          oct_tensor **out)
 {
@@ -225,7 +225,7 @@ static oct_status slice(const oct_node *n, const oct_tensor *const *in, int32_t 
     for (int32_t d = 0; d < x->rank; d++)
         if (x->dim[d] < 0 || x->dim[d] != y->dim[d]) cut |= 1u << d;
     for (int32_t d = 0; d < x->rank; d++)
-        is_cut |= in[0]->type.dim[d] != 1; /* a step of -1 turns an axis without shortening it */
+        is_cut |= in[0]->type.dim[d] != 1; /* a step of -1 reverses an axis without shortening it */
     return is_cut ? evaluate(n, in[0], cut, k, out) : own(in[0], out);
 }
 
@@ -251,7 +251,7 @@ static oct_status tile(const oct_node *n, const oct_tensor *const *in, int32_t k
     return len < 1 || len > MAX_LABELS ? OCT_OK : evaluate(n, in[0], 0, k, out);
 }
 
-/* Transpose: whatever is the same along an axis stays so. */
+/* Transpose: what is the same along an axis stays so. */
 static oct_status any_length(const oct_node *n, const oct_tensor *const *in, int32_t k,
                              oct_tensor **out)
 {
@@ -265,8 +265,8 @@ static oct_status blocks(const oct_node *n, const oct_tensor *const *in, int32_t
     return evaluate(n, in[0], 14u, k, out);
 }
 
-/* Reshape and its kin: axes fall into groups of the same size in both shapes; a group without
- * differences keeps none, and the others become what the elements' order makes of them. */
+/* Reshape and similar: axes fall into groups of the same size in both shapes; a group without
+ * differences keeps none, and in the others the elements keep their order. */
 static oct_status reshape(const oct_node *n, const oct_tensor *const *in, int32_t k,
                           oct_tensor **out)
 {
@@ -331,7 +331,7 @@ done:
     return st == OCT_ERR_MEMORY ? st : OCT_OK;
 }
 
-/* What is added in front of each axis; false: not known. */
+/* What is added before each axis; false: not known. */
 static bool pads_before(const oct_node *n, int32_t rank, int64_t *before)
 {
     const oct_tensor *pads = oct_node_const(n, 1), *axes = oct_node_const(n, 3);
@@ -349,7 +349,7 @@ static bool pads_before(const oct_node *n, int32_t rank, int64_t *before)
     return true;
 }
 
-/* New elements count to the channel they are in; new channels come from nowhere. */
+/* New elements get the label of their channel; new channels have none. */
 static oct_status pad(const oct_node *n, const oct_tensor *const *in, int32_t k, oct_tensor **out)
 {
     const oct_type *x = &n->in[0]->type, *y = &n->out[k]->type, *xt = &in[0]->type;
@@ -429,7 +429,9 @@ bool oct_node_moves_data(const oct_node *n)
 
     if (!m || (m->is_move && !m->is_move(n))) return false;
     for (int32_t i = 0; i < (m->is_variadic ? n->n_in : 1); i++)
-        if (!n->in[i] || n->in[i]->data) return false; /* a table of constants: a source itself */
+        if (!n->in[i] || n->in[i]->data)
+            return false; /* a lookup table of constants: labels are
+                           * the table's own */
     return true;
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where channels go: labels on the channels of a value, carried through nodes that only move
- * data (Concat, Split, Slice, Reshape, Transpose, pooling, nearest Resize, channel shuffles).
- * Who has scales for each channel can so find out which channel of which tensor a consumer reads.
+ * Where channels go: labels on the channels of a value, mapped through nodes that only move data
+ * (Concat, Split, Slice, Reshape, Transpose, pooling, nearest Resize, channel shuffles). With
+ * scales by channel, this tells which channel of which tensor a consumer reads.
  */
 #ifndef OCT_GRAPH_CHANNELS_H
 #define OCT_GRAPH_CHANNELS_H
 
 #include "graph/op.h"
 
-/* Does output k of this node hold nothing but elements of its data operands, in some order or the
- * largest of some? Relu and Clip are not. Depends on attributes (Resize: nearest; Pad: zeros). */
+/* Does output k of this node consist only of elements of its data operands, reordered or maxima
+ * of some? Relu and Clip do not. Depends on attributes (Resize: nearest; Pad: zeros). */
 bool oct_node_moves_data(const oct_node *n);
 
 /* How many of its first operands are data (Concat: all; Slice: 1). */
@@ -23,8 +23,8 @@ int32_t oct_node_n_data(const oct_node *n);
 oct_status oct_labels_new(oct_ctx *ctx, const oct_type *type, int32_t first, bool per_channel,
                           oct_tensor **out); /* per channel: first, first+1, ..; else all `first` */
 
-/* Labels of output k, given those of the data operands; in its smallest form. Elements that come
- * from nowhere (Pad) get the label of their channel, or -1. *out NULL: cannot be told. */
+/* Labels of output k, given those of the data operands; in their smallest form. New elements
+ * (Pad) get the label of their channel, or -1. *out NULL: not known. */
 oct_status oct_labels_through(const oct_node *n, const oct_tensor *const *in, int32_t k,
                               oct_tensor **out);
 

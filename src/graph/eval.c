@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evaluation with plain kernels: of one node (constant folding) and of whole graphs (bodies).
+ * Evaluation with reference kernels: of one node (constant folding) and of whole graphs (bodies).
  * Work is counted as it is done: how often a body runs is not known before.
  */
 #include <string.h>
@@ -80,7 +80,7 @@ static oct_status spend_on_node(const oct_node *n, oct_tensor *const *in, const 
 
 oct_status oct_args_alloc(const oct_args *a, int i, const oct_type *type)
 {
-    if (i >= a->node->n_out || !a->node->out[i]) return OCT_OK; /* not wanted */
+    if (i >= a->node->n_out || !a->node->out[i]) return OCT_OK; /* unused */
     oct_tensor_unref(a->out[i]);
     a->out[i] = NULL;
     return oct_tensor_make(a->ctx, type, &a->out[i]);
@@ -145,7 +145,7 @@ static oct_status check_operands(const oct_node *n, oct_tensor *const *in)
     return OCT_OK;
 }
 
-/* A node whose results nobody named has nothing to do, and its kernel nowhere to write. */
+/* A node without named results is skipped: its kernel would have nowhere to write. */
 static bool is_wanted(const oct_node *n)
 {
     for (int32_t i = 0; i < n->n_out; i++)

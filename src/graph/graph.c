@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making and changing graphs: values, nodes, their links. */
+/* Creating and changing graphs: values, nodes, their links. */
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -384,7 +384,7 @@ static void remove_value(oct_value *v)
     root->values[v->id] = NULL;
 }
 
-/* Lets go of everything a node reads, subgraphs included. */
+/* Drops all references of a node, subgraphs included. */
 static void release_uses(oct_node *n)
 {
     for (int32_t i = 0; i < n->n_in; i++)

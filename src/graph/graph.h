@@ -82,7 +82,7 @@ struct oct_node {
     oct_graph *graph;
     oct_value **in; /* NULL: optional operand not given */
     int32_t n_in;
-    oct_value **out; /* NULL: optional result not wanted */
+    oct_value **out; /* NULL: optional result, unused */
     int32_t n_out;
     oct_attr *attr; /* one for each entry of op->attrs */
     oct_extra_attr *extra;
@@ -157,9 +157,9 @@ bool oct_value_can_replace(const oct_value *from, const oct_value *to);
 
 /* --- nodes --- */
 
-/* A node at the end of g (before == NULL) or in front of `before`. Operand pointers are copied,
+/* A node at the end of g (before == NULL) or before `before`. Operand pointers are copied,
  * attributes set to the row's defaults. Outputs get new values of unknown type when out is NULL;
- * out[i] may be NULL for results not wanted. */
+ * out[i] may be NULL for unused results. */
 oct_node *oct_node_new(oct_graph *g, oct_node *before, const char *name, const oct_op *op,
                        oct_value *const *in, int32_t n_in, oct_value *const *out, int32_t n_out);
 
@@ -175,7 +175,7 @@ oct_status oct_node_set_str(oct_node *n, const char *name, const char *v);
 oct_status oct_node_set_ints(oct_node *n, const char *name, const int64_t *v, int64_t n_v);
 const oct_attr *oct_node_attr(const oct_node *n, const char *name); /* NULL: no such, or not set */
 
-/* The constant behind input i, or NULL (absent, or not constant). */
+/* Input i if it is a constant, or NULL (absent, or not constant). */
 static inline oct_tensor *oct_node_const(const oct_node *n, int32_t i)
 {
     return i < n->n_in && n->in[i] ? n->in[i]->data : NULL;
@@ -213,7 +213,7 @@ oct_status oct_graph_print(const oct_graph *g, struct oct_str *out);
 /* Same structure, names, attributes and data? On false, `why` (may be NULL) says where. */
 bool oct_graph_equal(const oct_graph *a, const oct_graph *b, char *why, size_t why_size);
 
-/* A name nobody in the root graph has: "BASE" or "BASE_N". In the arena. */
+/* A name that is not in use in the root graph: "BASE" or "BASE_N". In the arena. */
 const char *oct_graph_fresh_name(oct_graph *g, const char *base);
 
 /* --- building: sticky, so that a chain of emits needs one check --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an operator row is: all octet knows of one operator. op/ fills the rows in. */
+/* What an operator row is: everything octet knows of one operator. op/ defines the rows. */
 #ifndef OCT_GRAPH_OP_H
 #define OCT_GRAPH_OP_H
 
@@ -54,8 +54,8 @@ typedef struct oct_attr_def {
     bool required;
 } oct_attr_def;
 
-/* What a shape function sees. Types may have unknown rank or dims; data[i] is the constant behind
- * operand i, or NULL. out[i] comes in as unknown (dtype NONE, rank -1), one for each n->n_out. */
+/* Arguments of a shape function. Types may have unknown rank or dims; data[i] is operand i if it
+ * is constant, or NULL. out[i] comes in as unknown (dtype NONE, rank -1), one for each n->n_out. */
 typedef struct oct_infer {
     oct_ctx *ctx;
     const oct_node *node;
@@ -64,7 +64,7 @@ typedef struct oct_infer {
     oct_type *out;
 } oct_infer;
 
-/* What a plain kernel sees. Outputs are allocated and of the inferred type, except with
+/* Arguments of a reference kernel. Outputs are allocated and of the inferred type, except with
  * OCT_OP_DATA_SHAPE, where the kernel calls oct_args_alloc(). Absent operands are NULL. */
 typedef struct oct_args {
     oct_ctx *ctx;
@@ -85,7 +85,8 @@ struct oct_op {
     int min_out, max_out; /* 0, 0 means 1, 1; max_out -1: any number */
     const oct_attr_def *attrs; /* names, kinds, defaults; ends with {0} */
     oct_status (*shape)(const oct_infer *q);
-    oct_status (*ref)(const oct_args *a); /* the oracle fast kernels are tested against */
+    oct_status (*ref)(const oct_args *a); /* the reference kernel: fast kernels are tested
+                                           * against it */
     oct_status (*grad)(oct_builder *b, const oct_node *n, oct_value *const dy[], oct_value *dx[]);
     int64_t (*macs)(const oct_node *n); /* multiply-adds; NULL: 0 */
     struct {
@@ -167,11 +168,11 @@ void oct_node_for_ctx(const oct_node *n, oct_ctx *ctx, oct_node_for *out);
 /* The tensor of a value: constant, or found in env or the ones around it; NULL. */
 oct_tensor *oct_env_get(const oct_env *env, const oct_value *v);
 
-/* Runs one node: in[] are given, out[i] are made (one reference each; NULL for unwanted ones). */
+/* Runs one node: in[] are given, out[i] are made (one reference each; NULL for unused ones). */
 oct_status oct_node_eval(const oct_node *n, oct_tensor *const *in, oct_tensor **out,
                          const oct_env *env);
 
-/* Runs a whole graph on plain kernels. ins in the order of g->inputs; outs likewise, one
+/* Runs a whole graph on reference kernels. ins in the order of g->inputs; outs likewise, one
  * reference each. */
 oct_status oct_graph_eval(const oct_graph *g, oct_tensor *const *ins, oct_tensor **outs,
                           const oct_env *outer);

@@ -29,7 +29,7 @@ typedef struct attention_job {
     double scale, softcap;
 } attention_job;
 
-/* Where one head's token lies, in tokens of one head. */
+/* Offset of one head's token, in tokens of one head. */
 static int64_t token(bool packed, int64_t heads, int64_t len, int64_t b, int64_t h, int64_t i)
 {
     return packed ? (b * len + i) * heads + h : (b * heads + h) * len + i;
@@ -186,7 +186,7 @@ static oct_status shape(const oct_infer *q)
 
 /* --- kernel --- */
 
-/* The mask as numbers to add: true is 0, false minus infinity. */
+/* The mask as addends: true is 0, false minus infinity. */
 static oct_status read_mask(const oct_args *a, oct_work w, attention_job *j)
 {
     const oct_tensor *t = oct_args_in(a, MASK);

@@ -12,7 +12,7 @@ typedef struct bn_job {
     oct_work w;
     const void *in[N_IN];
     void *y;
-    void *running_mean, *running_var; /* NULL: not wanted */
+    void *running_mean, *running_var; /* NULL: unused */
     int64_t batch, channels, size;
     double epsilon, momentum;
     bool training;

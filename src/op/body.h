@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What operators with bodies share: joining types, and stacking one result of each round. */
+/* What operators with bodies share: merging types, and stacking one result of each iteration. */
 #ifndef OCT_OP_BODY_H
 #define OCT_OP_BODY_H
 
@@ -8,7 +8,7 @@
 /* What two types have in common; what differs is unknown. */
 oct_type oct_type_join(const oct_type *a, const oct_type *b);
 
-/* Fails unless the body takes and gives this many values. */
+/* Fails unless the body has this many inputs and outputs. */
 oct_status oct_body_check(const oct_node *n, const oct_graph *body, int64_t n_in, int64_t n_out);
 
 /* Evaluates the body; on failure all outs are NULL. */

@@ -19,7 +19,7 @@ static oct_status join(const oct_infer *q, const oct_type *x, int32_t axis, oct_
         return OCT_OK;
     }
     if (!oct_add_i64(y->dim[axis], x->dim[axis], &y->dim[axis]))
-        return oct_infer_fail(q, OCT_ERR_SHAPE, "the joined axis is too long");
+        return oct_infer_fail(q, OCT_ERR_SHAPE, "the concatenated axis is too long");
     return OCT_OK;
 }
 

@@ -168,7 +168,7 @@ static oct_status slide(const oct_node *n, auto_pad mode, bool ceil_mode, oct_co
         g->out[d] = room / s + 1;
         if (ceil_mode && mode == PAD_NOTSET && room % s != 0) {
             g->out[d]++;
-            /* A window that starts in the padding behind the input does not count. */
+            /* A window that starts in the padding after the input does not count. */
             if ((g->out[d] - 1) * s >= g->in[d] + g->pad_begin[d]) g->out[d]--;
         }
     }
@@ -266,7 +266,7 @@ oct_status oct_conv_geometry_transpose(const oct_node *n, const oct_type *x, con
     if (w->rank >= 0 && w->dim[1] >= 0) g->c_out = w->dim[1] * g->group;
     OCT_TRY(read_auto_pad(n, &mode));
     OCT_TRY(read_or_fill(n, "output_padding", g->n, 0, 0, out_pad));
-    /* Some writers give output_shape with batch and channels in front. */
+    /* Some writers put batch and channels first in output_shape. */
     n_want = shape && shape->n == g->n + 2 ? g->n + 2 : g->n;
     if (shape && shape->n == 0) n_want = 0;
     for (int d = 0; d < OCT_MAX_RANK; d++)

@@ -58,7 +58,7 @@ static inline bool oct_conv_is_depthwise(const oct_conv_geometry *g)
     return g->group > 1 && g->group == g->c_in;
 }
 
-/* Makes a row a picture of one row. False: it is neither row nor picture, or something is empty. */
+/* Makes a 1-D geometry 2-D with one row. False: it has another rank, or something is empty. */
 bool oct_conv_geometry_to_2d(oct_conv_geometry *g);
 
 /* False while auto_pad leaves them open: they depend on a size that is not known. */

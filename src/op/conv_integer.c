@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain integer convolution: channels innermost, so that each filter row is one dot product. */
+/* The reference integer convolution: channels innermost, so that each filter row is one dot
+ * product. */
 #include "op/conv_integer.h"
 
 #include <string.h>
@@ -149,7 +150,7 @@ static void range(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/* A 1x1 convolution sees no rows: one list of pixels, cut where threads want it. */
+/* A 1x1 convolution needs no rows: one list of pixels, split anywhere between threads. */
 static void flatten_pointwise(oct_conv_geometry *g)
 {
     const int64_t pixels = oct_conv_geometry_in_size(g);

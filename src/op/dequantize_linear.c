@@ -44,7 +44,7 @@ typedef struct job {
     const float *scale, *zero;
 } job;
 
-/* Plain codes to float, the scale the same for all. */
+/* Codes to float with one scale for all. */
 #define DEQUANTIZE(T)                                                                              \
     do {                                                                                           \
         const T *x = (const T *)j->x->data + at;                                                   \

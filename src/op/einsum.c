@@ -52,7 +52,7 @@ static oct_status read_term(const oct_node *n, const char *s, size_t len, int *l
     return OCT_OK;
 }
 
-/* Puts the labels that "..." stands for between those before and behind it. */
+/* Inserts the labels that "..." stands for between those before and after it. */
 static void insert_dots(int *label, int n_label, int dots, int n_dots)
 {
     memmove(label + dots + n_dots, label + dots, (size_t)(n_label - dots) * sizeof(*label));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine behind elementwise operators: broadcasting, type conversion in pieces, threads. */
+/* The engine of elementwise operators: broadcasting, type conversion in pieces, threads. */
 #include "op/elementwise.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GridSample: pictures (or volumes) read at positions that another tensor gives. */
+/* GridSample: images (or volumes) sampled at positions that another tensor holds. */
 #include "op/move.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 enum { ALIGN_CORNERS, MODE, PADDING_MODE };
 enum { MAX_SPACE = 3, MAX_TAPS = 4, GRAIN = 256 };
 
-#define FAR 1e9 /* outside every picture, and exact as an integer */
+#define FAR 1e9 /* outside every image, and exact as an integer */
 
 typedef enum sampling { NEAREST, LINEAR, CUBIC } sampling;
 typedef enum outside { ZEROS, BORDER, REFLECTION } outside;
@@ -141,7 +141,7 @@ typedef struct job {
     double *y;
     int32_t space;            /* 1, 2 or 3 dims */
     int64_t dim[MAX_SPACE];   /* of x */
-    int64_t channels, points; /* points: of one picture in the grid */
+    int64_t channels, points; /* points: of one image in the grid */
 } job;
 
 /* Items are points of the grid; all channels of a point share its taps. */

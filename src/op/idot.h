@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Products of small integers, the inside of integer convolutions and matrix products.
+ * Dot products of small integers: the inner loop of integer convolutions and matrix products.
  *
- * Codes are widened to int16 with their zero point taken off once, in front of the loops: a
+ * Codes are widened to int16 and their zero point is subtracted once, before the loops: a
  * difference of two 8-bit codes fits, and pairs of products add up in int32 without saturating.
  */
 #ifndef OCT_OP_IDOT_H

@@ -14,7 +14,7 @@ typedef struct lane_job {
     int64_t p; /* LpNormalization; 0: MeanVarianceNormalization */
 } lane_job;
 
-/* Sums over all cut positions behind `at`: of x, or of |x - around| to the power p. */
+/* Sums over all reduced positions from `at` on: of x, or of |x - around| to the power p. */
 static double sum_lane(const lane_job *j, int64_t at, double around, int64_t p)
 {
     const int64_t runs = oct_split_runs(&j->s), step = oct_split_run_step(&j->s);

@@ -13,7 +13,7 @@ typedef struct norm_job {
     const void *x, *scale, *bias; /* bias may be NULL */
     int64_t scale_row, bias_row;  /* 0: the same numbers for every row; else n */
     void *y;
-    double *mean, *inv_std; /* one for each row; NULL: not wanted */
+    double *mean, *inv_std; /* one for each row; NULL: unused */
     int64_t n;              /* elements in a row */
     double epsilon;
 } norm_job;

@@ -17,7 +17,7 @@ static oct_status pooled_from(const oct_node *n, const oct_type *x, oct_type *ou
     *out = oct_type_unknown(x->dtype);
     if (x->rank < 0) return OCT_OK;
     for (int d = 2; d < like.rank; d++)
-        like.dim[d] = -1; /* only attributes are wanted: sizes are not those of a MaxPool input */
+        like.dim[d] = -1; /* only attributes are needed: sizes are not those of a MaxPool input */
     OCT_TRY(oct_conv_geometry_pool(n, &like, &g));
     *out = *x;
     for (int d = 0; d < g.n; d++) {

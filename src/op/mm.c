@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plain matrix product: rows of b stream through four rows of c. */
+/* The reference matrix product: rows of b stream through four rows of c. */
 #include "op/mm.h"
 
 #include "base/parallel.h"

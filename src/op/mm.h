@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plain matrix product that MatMul, Gemm, Einsum, Attention and recurrent cells share. */
+/* The reference matrix product that MatMul, Gemm, Einsum, Attention and recurrent cells share. */
 #ifndef OCT_OP_MM_H
 #define OCT_OP_MM_H
 

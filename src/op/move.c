@@ -236,7 +236,7 @@ typedef struct mapped {
     void *dst;
     const int64_t *const *map;
     int64_t stride[OCT_MAX_RANK]; /* of x */
-    int32_t rank;                 /* the axes that loop; those behind are taken in one piece */
+    int32_t rank;                 /* the axes that loop; the inner ones are copied in one piece */
     int64_t piece;
 } mapped;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving elements without looking at them: strided copies, and the small readers that go along. */
+/* Moving elements without interpreting them: strided copies, and the small readers they need. */
 #ifndef OCT_OP_MOVE_H
 #define OCT_OP_MOVE_H
 
@@ -61,7 +61,7 @@ int64_t oct_read_int(const oct_tensor *t, int64_t fallback);
 oct_status oct_read_indices(const oct_args *a, const oct_tensor *t, int64_t limit,
                             const int64_t **out);
 
-/* Fails unless output i has these dims: what shapes promised may come from a file that lies. */
+/* Fails unless output i has these dims: declared shapes may come from an inconsistent file. */
 oct_status oct_args_expect(const oct_args *a, int i, int32_t rank, const int64_t *dim);
 
 #endif

@@ -16,8 +16,8 @@ typedef struct arg_job {
 typedef struct top_job {
     oct_lanes lanes;
     const void *x;
-    void *values;     /* NULL: not wanted */
-    int64_t *indices; /* NULL: not wanted */
+    void *values;     /* NULL: unused */
+    int64_t *indices; /* NULL: unused */
     int64_t *heap;    /* room for k */
     int64_t k;
     bool largest;

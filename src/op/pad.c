@@ -174,7 +174,8 @@ static oct_status pad_ref(const oct_args *a)
     return OCT_OK;
 }
 
-/* The wanted lengths of the axes: floor(half) of what is missing or too much goes in front. */
+/* The requested lengths of the axes: floor(half) of the difference is added or removed at the
+ * beginning. */
 static oct_status center(const oct_node *n, const oct_type *x, const oct_tensor *shape,
                          int64_t out[OCT_MAX_RANK], padding *p)
 {

@@ -15,7 +15,8 @@ typedef struct pool_job {
     pool_kind kind;
     const void *x;
     void *y;
-    int64_t *index;            /* MaxPool's second output, or NULL: within a plane, row-major */
+    int64_t *index;            /* MaxPool's second output, or NULL: index within a channel,
+                                * row-major */
     int64_t in_size, out_size; /* of one channel */
     bool include_pad;
     int p; /* 0: plain sum */
@@ -29,7 +30,7 @@ static double divisor(const pool_job *j, const int64_t *o, const int64_t *from, 
     double n = 1;
 
     for (int d = 0; d < g->n; d++) {
-        /* Padding counts if asked for, but not what ceil_mode adds behind it. */
+        /* Padding counts if asked for, but not what ceil_mode adds after it. */
         const int64_t first = o[d] * g->stride[d] - g->pad_begin[d];
         const int64_t room = g->in[d] + g->pad_end[d] - first;
         const int64_t inside = (room + g->dilation[d] - 1) / g->dilation[d];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* com.microsoft QLinearConcat: joins 8-bit tensors, each brought to the output's scale. */
+/* com.microsoft QLinearConcat: concatenates 8-bit tensors, each requantized to the output's
+ * scale. */
 #include "op/quant.h"
 
 enum { AXIS };

@@ -23,10 +23,10 @@ bool oct_node_is_dequantize(const oct_node *n); /* of either domain */
  */
 bool oct_codes_of(const oct_node *n, oct_codes *out);
 
-/* Same codes, same numbers. */
+/* Do equal codes have equal values? */
 bool oct_codes_equal(const oct_codes *a, const oct_codes *b);
 
-/* A scale that is zero or not a number makes everything behind it nonsense: refused by name. */
+/* A scale that is zero or NaN would make everything downstream meaningless: refused by name. */
 oct_status oct_codes_check(const oct_node *n);
 
 static inline float oct_codes_scale(const oct_codes *c, int64_t i)

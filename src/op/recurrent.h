@@ -35,7 +35,7 @@ struct oct_rnn {
     bool batch_first, reverse; /* reverse: the only direction, or the first, goes backwards */
     const double *x, *w, *r, *b, *h0, *c0, *p; /* b, h0, c0, p may be NULL */
     const int64_t *len;                        /* for each sequence; NULL: all full */
-    double *y, *y_h, *y_c;                     /* NULL: not wanted */
+    double *y, *y_h, *y_c;                     /* NULL: unused */
     double *scratch;
     double clip; /* 0: none */
     oct_rnn_act act[2][3];

@@ -7,7 +7,7 @@
 
 enum { COORD, MODE, HEIGHT, SAMPLING, WIDTH, SCALE };
 
-#define MAX_SAMPLES 4096 /* along one side of a cell; regions lie within real pictures */
+#define MAX_SAMPLES 4096 /* along one side of a cell; regions lie within real images */
 
 /* Sample positions along one axis: neighbours and the weight of the high one. */
 typedef struct sample {
@@ -82,8 +82,8 @@ static void place(float start, float cell, int64_t n_cells, int64_t n_samples, i
     }
 }
 
-/* One cell: ny x nx samples of a plane. As other runtimes do it, max looks at the weighted
- * neighbours, not at their sum. */
+/* One cell: ny x nx samples of a channel. As in other runtimes, max is over the weighted
+ * neighbours, not over their sum. */
 static float cell_value(const float *plane, int64_t w, const sample *ys, int64_t ny,
                         const sample *xs, int64_t nx, bool take_max)
 {

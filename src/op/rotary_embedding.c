@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RotaryEmbedding: pairs of elements of each head are turned by an angle that grows with position.
- */
+/* RotaryEmbedding: pairs of elements of each head are rotated by an angle that grows with
+ * position. */
 #include "base/parallel.h"
 #include "op/moments.h"
 

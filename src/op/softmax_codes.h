@@ -12,7 +12,7 @@ typedef struct oct_softmax_codes {
     float power[256]; /* of codes that lie so far below the largest of their row */
     float steps;      /* codes from 0 to 1: a whole number, as ONNX Runtime has it */
     int32_t zero, low, high;
-    int flip; /* turns the order of codes into that of values */
+    int flip; /* converts the order of codes into that of values */
 } oct_softmax_codes;
 
 /* For rows of n codes, u8 or s8; scales are above zero. */

@@ -11,7 +11,7 @@ typedef struct items {
     const uint64_t *u; /* signed integers are shifted, so that they compare as unsigned */
 } items;
 
-/* NaN is equal to NaN and behind every number. */
+/* NaN is equal to NaN and greater than every number. */
 static int compare(const items *s, int64_t a, int64_t b)
 {
     for (int64_t i = 0; i < s->len; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Conversion of operands to the type a plain kernel computes in, and checks that kernels share. */
+/* Conversion of operands to the type a reference kernel computes in, and checks that kernels
+ * share. */
 #include "op/work.h"
 
 #include <string.h>

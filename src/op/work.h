@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How plain kernels get at numbers: they compute in one of three types, and operands of any other
- * element type are converted on the way in and rounded once on the way out.
+ * How reference kernels read elements: they compute in one of three types, and operands of any
+ * other element type are converted on the way in and rounded once on the way out.
  */
 #ifndef OCT_OP_WORK_H
 #define OCT_OP_WORK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking scales and shifts of channels over into the weights of Conv, ConvTranspose and Gemm. */
+/* Absorbing scales and shifts of channels into the weights of Conv, ConvTranspose and Gemm. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "pass/affine.h"
 #include "pass/rewrite.h"
 
-/* Where a weight's channels lie: element (o, i, k) of n_out x n_in x n_inner. */
+/* The order of a weight's channels: element (o, i, k) of n_out x n_in x n_inner. */
 typedef struct layout {
     const oct_tensor *w, *b; /* b may be NULL */
     int64_t n_out, n_in, n_inner, group;
@@ -149,7 +149,7 @@ static bool all_finite(const oct_tensor *t)
     return true;
 }
 
-/* Puts new weights in; takes both references. */
+/* Replaces the weights; takes both references. */
 static oct_status install(oct_node *n, const layout *l, oct_tensor *w, oct_tensor *b, bool *done)
 {
     oct_status st;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cut-early: channels that were put together only to be cut apart again stay apart.
+ * cut-early: channels that are concatenated only to be split again are not concatenated.
  *
- * Detectors join boxes and scores of each level, then the levels, and split the whole into boxes
- * and scores. What is joined along other axes, or reshaped without touching channels, is made for
- * each part on its own.
+ * Detectors concatenate boxes and scores of each level, then the levels, and split the result into
+ * boxes and scores. A Concat along another axis, or a Reshape that keeps the channels, is done for
+ * each part separately.
  */
 #include "op/op.h"
 #include "pass/pass.h"
@@ -35,7 +35,7 @@ static bool keeps_channels(const oct_node *n)
            x->rank >= 2 && y->rank >= 2 && x->dim[0] == y->dim[0] && x->dim[1] == y->dim[1];
 }
 
-/* Operands [*first, *last] of a Concat of channels that are just this part. */
+/* Operands [*first, *last] of a Concat along the channels that are exactly this slice. */
 static bool find_operands(const oct_node *cat, part p, int32_t *first, int32_t *last)
 {
     int64_t at = 0;
@@ -51,7 +51,7 @@ static bool find_operands(const oct_node *cat, part p, int32_t *first, int32_t *
     return false;
 }
 
-/* Only `reader` reads it, and it can be had without cutting. */
+/* `reader` is the only consumer, and the slice exists before the Concat. */
 static bool can_cut(const oct_value *v, const oct_node *reader, part p, int depth)
 {
     const oct_node *n = v->producer;
@@ -83,7 +83,7 @@ static oct_status join(oct_builder *b, oct_value *const *in, int32_t n, int32_t 
 
 static oct_status cut(oct_builder *b, const oct_value *v, part p, oct_value **out);
 
-/* Along another axis: the same part of every operand. */
+/* Concat along another axis: the same slice of every operand. */
 static oct_status cut_all(oct_builder *b, const oct_node *n, part p, int32_t axis, oct_value **out)
 {
     oct_value **in = oct_calloc(b->g->ctx, (size_t)n->n_in, sizeof(*in));
@@ -96,7 +96,7 @@ static oct_status cut_all(oct_builder *b, const oct_node *n, part p, int32_t axi
     return st;
 }
 
-/* The part, made anew; can_cut() said that it goes. */
+/* Rebuilds the slice; can_cut() has said that it is possible. */
 static oct_status cut(oct_builder *b, const oct_value *v, part p, oct_value **out)
 {
     const oct_node *n = v->producer;
@@ -160,8 +160,8 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_cut_early = {
     .name = "cut-early",
-    .help = "leave channels apart that are joined only to be split again",
+    .help = "do not concatenate channels that are split again downstream",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .plans_only = true, /* a file should keep the tail people know */
+    .plans_only = true, /* files keep the exporter's own head */
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds means of distributions. */
+/* Finds DFL heads: the expected value of a distribution over bins. */
 #include "pass/dfl.h"
 
 #include "op/conv_geometry.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 
-/* A softmax over the second axis. */
+/* Is it a Softmax over the second axis? */
 static bool is_softmax_of_bins(const oct_node *n)
 {
     const oct_attr *axis = oct_node_is(n, &oct_op_softmax) ? oct_node_attr(n, "axis") : NULL;
@@ -14,7 +14,7 @@ static bool is_softmax_of_bins(const oct_node *n)
     return axis && (axis->i == 1 || axis->i == -3);
 }
 
-/* A convolution of single pixels, of all channels to one, without bias. */
+/* Is it a 1x1 convolution of all channels to one, without bias? */
 static bool is_weighted_sum(const oct_node *n, int64_t bins)
 {
     const oct_tensor *w = oct_node_is(n, &oct_op_conv) ? oct_node_const(n, 1) : NULL;
@@ -38,10 +38,10 @@ bool oct_dfl_find(const oct_node *split, oct_dfl *out)
     if (y->rank != 4 || y->dim[0] != x->dim[0] || y->dim[1] * y->dim[2] != x->dim[1]) return false;
     m.sides = y->dim[1];
     m.bins = y->dim[2];
-    m.turn = oct_sole_user(split->out[0]);
-    m.by_pixel = oct_node_transposes(m.turn, by_pixel, 4);
-    if (!m.by_pixel && !oct_node_transposes(m.turn, by_side, 4)) return false;
-    m.softmax = oct_sole_user(m.turn->out[0]);
+    m.transpose = oct_sole_user(split->out[0]);
+    m.by_pixel = oct_node_transposes(m.transpose, by_pixel, 4);
+    if (!m.by_pixel && !oct_node_transposes(m.transpose, by_side, 4)) return false;
+    m.softmax = oct_sole_user(m.transpose->out[0]);
     if (!is_softmax_of_bins(m.softmax)) return false;
     m.sum = oct_sole_user(m.softmax->out[0]);
     if (!is_weighted_sum(m.sum, m.bins)) return false;

@@ -18,7 +18,7 @@ static bool is_whole(const oct_node *n)
     return (n->op->flags & OCT_OP_IS_COPY) != 0;
 }
 
-/* Not told to train, or to drop nothing. */
+/* Inference mode, or a drop ratio of 0. */
 static bool is_idle_dropout(const oct_node *n)
 {
     const oct_tensor *ratio = oct_node_const(n, 1), *train = oct_node_const(n, 2);
@@ -66,7 +66,7 @@ static bool is_single_tile(const oct_node *n)
     return repeats && oct_const_is_all(repeats, 1);
 }
 
-/* Every sample falls on a pixel; cubic is left alone, its weights are sums that need not cancel. */
+/* Every sample falls on a pixel. Cubic is left alone: its weights are sums that need not cancel. */
 static bool is_same_resize(const oct_node *n)
 {
     const oct_attr *mode = oct_node_attr(n, "mode");

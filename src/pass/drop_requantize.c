@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drop-requantize: QuantizeLinear behind a DequantizeLinear with the same parameters goes. */
+/* drop-requantize: removes a QuantizeLinear after a DequantizeLinear with the same parameters. */
 #include "op/qparams.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expand-qlinear: QLinearConv and its like become the float operator between DequantizeLinear and
- * QuantizeLinear: the one form that integer plans are made from.
+ * expand-qlinear: QLinearConv and similar operators become DequantizeLinear, the float operator and
+ * QuantizeLinear: the form that integer plans are made from.
  */
 #include <string.h>
 
@@ -62,8 +62,8 @@ static bool is_single(const oct_value *v)
 }
 
 /*
- * Signed bytes at the border of a graph stay signed, and no integer kernel takes them. A sum of
- * them in float would round otherwise than the operator does.
+ * Signed bytes at inputs and outputs of a graph stay signed, and no integer kernel accepts them. An
+ * Add of them in float would round differently from the operator.
  */
 static bool is_signed_border(const oct_node *n, const struct form *f)
 {
@@ -94,7 +94,7 @@ static bool fits(const oct_node *n, const struct form *f)
            (!zero || is_single(zero)) && n->out[0]->type.dtype != OCT_DTYPE_NONE;
 }
 
-/* int32 codes whose scale is that of the products. */
+/* int32 codes whose scale is that of the accumulator. */
 static oct_status dequantize_bias(oct_node *n, const struct form *f, oct_value **out)
 {
     const oct_tensor *x = n->in[f->data[0] + 1]->data, *w = n->in[f->data[1] + 1]->data;
@@ -123,7 +123,7 @@ static oct_status copy_attrs(const oct_node *from, oct_node *to)
 
 static oct_status expand(oct_node *n, const struct form *f)
 {
-    /* ONNX Runtime sums such codes as they are; between Q and DQ it makes them unsigned first. */
+    /* ONNX Runtime adds such codes as they are; between Q and DQ it makes them unsigned first. */
     const oct_qdq out = {n->in[f->scale], oct_node_in(n, f->zero), -1,
                          n->out[0]->type.dtype == OCT_DTYPE_I8};
     oct_value *in[MAX_DATA + 1] = {NULL}, *y = n->out[0];

@@ -5,7 +5,7 @@
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* The x of d = x - mean(x), if nothing outside the formula reads d. */
+/* The x of d = x - mean(x), if d is used only inside the formula. */
 static oct_value *centred(const oct_norm *m)
 {
     const oct_node *sub = m->d->producer;

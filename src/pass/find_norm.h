@@ -19,7 +19,7 @@ typedef struct oct_norm {
 /* Does n divide by the root mean square? last is n, nothing follows yet. */
 bool oct_norm_match(oct_node *n, oct_norm *out);
 
-/* Takes the Mul and (if wanted) the Add that follow into the formula. */
+/* Adds the Mul and (if asked for) the Add that follow to the formula. */
 void oct_norm_extend(oct_norm *m, bool wants_bias);
 
 /* The first node from n on that is no part of the formula. */

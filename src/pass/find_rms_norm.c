@@ -13,7 +13,7 @@ static oct_status run(oct_graph *g, int *n_changed)
         next = n->next;
         if (!oct_norm_match(n, &m)) continue;
         oct_norm_extend(&m, false);
-        if (!m.mul) continue; /* its scale would have to be made up */
+        if (!m.mul) continue; /* RMSNormalization requires a scale, and there is none */
         next = oct_norm_skip(&m, next);
         OCT_TRY(oct_norm_replace(&m, &oct_op_rms_normalization, m.d));
         ++*n_changed;

@@ -7,10 +7,10 @@
 #include "op/op.h"
 #include "pass/rewrite.h"
 
-/* A result may be this large, or twice (`ratio`) as large as the constants it comes from: anchors
- * and position tables fit (100,000 anchors of an image of 2,000 x 2,000 are 1.6 MB as boxes, made
- * from 0.8 MB of points), while a ConstantOfShape or Tile that would blow a file up stays a node.
- */
+/* A result may be this large, or `ratio` times as large as the constants it comes from: anchors
+ * and position tables fit (100,000 anchors of an image of 2,000 x 2,000 are 1.6 MB as boxes,
+ * made from 0.8 MB of points), while a ConstantOfShape or Tile that would enlarge a file greatly
+ * stays a node. */
 #define MAX_OUT_BYTES (1 << 20)
 
 #define MAX_GROWTH     (16ll << 20) /* of all results of one run together */
@@ -100,7 +100,7 @@ static bool measure(const oct_node *n, cost *c)
     return true;
 }
 
-/* Operations, from above: any output element may read all operands, unless more is known. */
+/* Upper bound of operations: any output element may read all operands, unless more is known. */
 static int64_t work_of(const oct_node *n, const cost *c)
 {
     const int64_t out_len = OCT_MAX(c->out_len, 0), macs = n->op->macs ? n->op->macs(n) : 0;
@@ -140,8 +140,8 @@ static bool is_read(const oct_value *v)
     return v && (v->n_users > 0 || v->is_output);
 }
 
-/* Outputs that somebody reads become constants; the others go with the node, and the node goes as
- * soon as none is left that is read: nothing of it may be looked at after that. */
+/* Outputs with consumers become constants; the others are removed with the node, and the node is
+ * removed with its last output: it must not be used after that. */
 static oct_status freeze_outputs(oct_node *n, oct_tensor **out, bool *done)
 {
     int32_t left = 0;
@@ -180,7 +180,7 @@ oct_status oct_fold_node(oct_node *n, oct_fold_budget *budget, bool *done)
     for (int32_t i = 0; i < n->n_in; i++)
         slots[i] = n->in[i] ? n->in[i]->data : NULL;
     st = oct_node_eval(n, slots, out, &env);
-    if (st && st != OCT_ERR_MEMORY) st = OCT_OK; /* left for the run to complain about */
+    if (st && st != OCT_ERR_MEMORY) st = OCT_OK; /* the run will report the failure */
     for (int32_t i = 0; i < n_out; i++)
         all = all && (out[i] || !n->out[i]);
     if (!st && all && is_small_enough(n, out)) st = freeze_outputs(n, out, done);

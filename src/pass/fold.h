@@ -5,10 +5,10 @@
 
 #include "graph/op.h"
 
-/* What one run of a folding pass may still spend: a file must not make octet hang or grow. */
+/* Budget of one run of a folding pass: a file must not make octet hang or grow. */
 typedef struct oct_fold_budget {
     int64_t growth; /* bytes by which constants may grow */
-    int64_t work;   /* operations of plain kernels */
+    int64_t work;   /* operations of reference kernels */
     int64_t ratio;  /* a result larger than 1 MiB: at most so many times its operands' bytes */
 } oct_fold_budget;
 
@@ -17,8 +17,8 @@ oct_fold_budget oct_fold_budget_for(const oct_graph *g);
 /* Are all operands constant, and is the node a plain function of them? */
 bool oct_fold_possible(const oct_node *n);
 
-/* Evaluates n and freezes its outputs (n goes). A node that is too large, too much work or cannot
- * be evaluated stays: *done is false. */
+/* Evaluates n, makes its outputs constants and removes n. A node that is too large, too much
+ * work or cannot be evaluated stays: *done is false. */
 oct_status oct_fold_node(oct_node *n, oct_fold_budget *budget, bool *done);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold-constants: evaluate what depends on constants only. */
+/* fold-constants: evaluates nodes that depend on constants only. */
 #include "op/op.h"
 #include "pass/fold.h"
 #include "pass/pass.h"
 
-/* Quantized weights are small because they are quantized, so that DequantizeLinear stays: see
- * fold-dequantize. QuantizeLinear of float weights, as training with quantization exports them,
- * becomes the codes: a quarter of the bytes, and what integer kernels read. */
+/* Quantized weights are kept small: DequantizeLinear of a constant stays, see fold-dequantize.
+ * QuantizeLinear of float weights, as quantization-aware training exports them, becomes codes: a
+ * quarter of the bytes, and what integer kernels read. */
 static bool is_kept(const oct_node *n)
 {
     return oct_node_is(n, &oct_op_dequantize_linear);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold-dequantize: turn quantized weights into floats, where nothing integer will use them. */
+/* fold-dequantize: dequantizes constant weights where no integer kernel will read them. */
 #include "op/op.h"
 #include "pass/fold.h"
 #include "pass/pass.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fold-pad: a Pad in front of a convolution or pooling becomes that node's own padding. */
+/* fold-pad: a Pad whose consumer is a convolution or pooling becomes that node's padding. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* A Pad of spatial dims with one number. */
+/* A Pad of spatial dims with one constant. */
 typedef struct padding {
     oct_value *x;
     int n; /* spatial dims */
@@ -78,7 +78,7 @@ static bool flag(const oct_node *n, const char *name)
     return a && a->i != 0;
 }
 
-/* Would the window's own padding give what the Pad gave? */
+/* Is the window's own padding equivalent to the Pad? */
 static bool accepts(const oct_node *n, const padding *p, const oct_conv_geometry *g)
 {
     bool has_pads = false;
@@ -92,7 +92,7 @@ static bool accepts(const oct_node *n, const padding *p, const oct_conv_geometry
             return false;
     }
     if (!is_pool(n)) return p->value == 0;
-    if (flag(n, "ceil_mode")) return false; /* windows beyond the end would see other padding */
+    if (flag(n, "ceil_mode")) return false; /* windows beyond the end would read other padding */
     if (is_max_pool(n)) return isinf(p->value) && p->value < 0 && n->n_out == 1;
     return p->value == 0 && (!has_pads || flag(n, "count_include_pad"));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fold-shapes: compute what is known of shapes, element by element, so that a network whose batch
- * size is open still gets constant shapes wherever the open dimension does not matter.
+ * fold-shapes: computes shapes element by element as far as they are known, so that a network with
+ * an open batch size still gets constant shapes wherever that dimension does not matter.
  */
 #include <string.h>
 
@@ -227,7 +227,7 @@ static bool fits(const oct_type *t, const ints *r)
     return true;
 }
 
-/* A Reshape to a shape with one open number: -1 says the same. */
+/* A Reshape to a shape with one unknown element: -1 says the same. */
 static oct_status close_reshape(const state *s, oct_node *n, int *n_changed)
 {
     const ints *shape = known(s, oct_node_in(n, 1));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at formulas written out in small operators. */
+/* Matching formulas written out in small operators. */
 #include "pass/formula.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@ bool oct_is_near(double a, double b)
     return fabs(a - b) <= 1e-5 * fabs(b);
 }
 
-/* A number that leaves the shape of its partner alone. */
+/* A scalar that does not change the shape of the other operand. */
 static bool number_beside(const oct_value *c, const oct_value *x, double *out)
 {
     return c && x && oct_const_scalar(c, out) && oct_keeps_shape(&x->type, &c->type);

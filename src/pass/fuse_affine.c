@@ -5,8 +5,8 @@
 #include "pass/affine.h"
 #include "pass/rewrite.h"
 
-/* The nodes that follow a layer, as one: a long chain must not cost a pass over the weights each.
- */
+/* Composes the nodes that follow a layer first: a long chain must not rewrite the weights once
+ * each. */
 static oct_status collect(oct_node *layer, bool (*wanted)(const oct_node *n), oct_arena *scratch,
                           oct_affine *all, oct_node **last, int *n)
 {

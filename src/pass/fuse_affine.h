@@ -5,8 +5,8 @@
 
 #include "graph/op.h"
 
-/* Every node that `wanted` picks and that scales and shifts what a linear layer made goes into that
- * layer's weights. */
+/* Every node that `wanted` accepts and that scales and shifts the result of a linear layer is
+ * absorbed into that layer's weights. */
 oct_status oct_fuse_after_layers(oct_graph *g, bool (*wanted)(const oct_node *n), int *n_changed);
 
 #endif

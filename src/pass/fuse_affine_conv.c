@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse-affine-conv: scales and shifts in front of a layer go into its weights. */
+/* fuse-affine-conv: scales and shifts before a layer are absorbed into its weights. */
 #include "op/op.h"
 #include "pass/affine.h"
 #include "pass/formula.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* Does n end a formula like x * Clip(x + 3, 0, 6) / 6? Its number belongs there: without it nobody
- * would recognise the activation any more. */
+/* Does n end a formula like x * Clip(x + 3, 0, 6) / 6? Its constant stays there: without it the
+ * activation could no longer be recognised. */
 static bool ends_formula(const oct_node *n)
 {
     oct_product p;
@@ -19,7 +19,7 @@ static bool ends_formula(const oct_node *n)
     return n_variable > 1;
 }
 
-/* What stands in front of the layer, as one; *from gets the value before all that. */
+/* Composes all scales and shifts upstream of the layer; *from gets the value before them. */
 static oct_status collect(const oct_node *layer, oct_arena *scratch, oct_affine *all,
                           oct_value **from, int *n)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse-conv-affine: constant scales and shifts go into the weights of the layer before them. */
+/* fuse-conv-affine: constant scales and shifts are absorbed into the weights of the layer before
+ * them. */
 #include "op/op.h"
 #include "pass/fuse_affine.h"
 #include "pass/pass.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuse-conv-bn: BatchNormalization goes into the weights of the layer before it. */
+/* fuse-conv-bn: BatchNormalization is absorbed into the weights of the layer before it. */
 #include "op/op.h"
 #include "pass/fuse_affine.h"
 #include "pass/pass.h"

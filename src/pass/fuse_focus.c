@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse-focus: a convolution of the four half-size pictures that strided Slices take from one
- * picture (the "focus" stem of YOLOv5 and YOLOX) becomes a convolution of the picture itself, with
- * a kernel and a stride of twice the size. The same products, without moving the picture five
- * times.
+ * fuse-focus: a convolution of the four half-size images that strided Slices take from one image
+ * (the "focus" stem of YOLOv5 and YOLOX) becomes a convolution of the image itself, with a kernel
+ * and a stride of twice the size. The same products, without five copies of the image.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@
 
 #define PARTS 4
 
-/* Which of the four pictures a Slice takes; false if it does something else. */
+/* Which of the four sub-images a Slice takes; false if it does something else. */
 static bool read_part(const oct_node *n, oct_value **x, int64_t offset[2])
 {
     int64_t start[OCT_MAX_RANK], axes[OCT_MAX_RANK], steps[OCT_MAX_RANK];
@@ -39,7 +38,7 @@ static bool read_part(const oct_node *n, oct_value **x, int64_t offset[2])
     return true;
 }
 
-/* The picture behind a Concat of its four parts, and where each lies in it. */
+/* The image that the operands of a Concat are sliced from, and the offset of each in it. */
 static oct_value *find_picture(const oct_node *cat, int64_t offset[PARTS][2])
 {
     const oct_attr *axis = oct_node_attr(cat, "axis");
@@ -56,7 +55,7 @@ static oct_value *find_picture(const oct_node *cat, int64_t offset[PARTS][2])
         if (picture && x != picture) return NULL;
         picture = x;
         seen |= 1u << (offset[i][0] * 2 + offset[i][1]);
-        for (int d = 2; d < 4; d++) /* to the very end: half the size, and no odd row left over */
+        for (int d = 2; d < 4; d++) /* up to the end: half the size, and no odd row left over */
             if (x->type.dim[d] < 2 || x->type.dim[d] % 2 || part->type.dim[d] * 2 != x->type.dim[d])
                 return NULL;
     }
@@ -121,8 +120,8 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_fuse_focus = {
     .name = "fuse-focus",
-    .help = "join strided Slices, their Concat and the convolution after them",
+    .help = "merge strided Slices, their Concat and the convolution after them",
     .run = run,
     .promise = OCT_PASS_CLOSE,
-    .plans_only = true, /* a file should keep the layers people know */
+    .plans_only = true, /* files keep the exporter's own layers */
 };

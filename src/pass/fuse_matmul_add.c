@@ -4,7 +4,7 @@
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 
-/* The product an Add adds something to: its operand index, or -1. */
+/* Which operand of an Add is the product: its index, or -1. */
 static int product_operand(const oct_node *n)
 {
     if (!oct_node_is(n, &oct_op_add) || n->n_in != 2 || !n->in[0] || !n->in[1]) return -1;
@@ -23,7 +23,7 @@ static oct_status fuse(oct_node *n, int at)
 {
     const oct_node *product = n->in[at]->producer;
     oct_value *const in[] = {product->in[0], product->in[1], n->in[1 - at]};
-    const char *name = product->name; /* the layer's name outlives the addition's */
+    const char *name = product->name; /* the layer's name is kept, not the addition's */
     oct_node *made;
 
     OCT_TRY(oct_node_become(n, &oct_op_gemm, in, 3, &made));

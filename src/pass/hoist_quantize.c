@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hoist-quantize: a QuantizeLinear goes in front of the node that only moves what it reads. */
+/* hoist-quantize: moves a QuantizeLinear before the node that only moves data. */
 #include "graph/channels.h"
 #include "op/op.h"
 #include "pass/pass.h"
 #include "pass/qdq.h"
 #include "pass/rewrite.h"
 
-/* Largest and quantized is quantized and largest: rounding never changes an order. */
+/* MaxPool and QuantizeLinear commute: rounding never changes an order. */
 static bool moves(const oct_node *n)
 {
     return n && oct_node_moves_data(n) && n->n_out == 1 && n->op != &oct_op_global_max_pool;
@@ -40,7 +40,7 @@ static oct_status run(oct_graph *g, int *n_changed)
         }
         OCT_TRY(oct_qdq_fix_pad(n, &c));
         OCT_TRY(oct_node_take_output(n, q));
-        prev = n->prev; /* the new ones may go further up */
+        prev = n->prev; /* the new ones may be moved further up */
         ++*n_changed;
     }
     return OCT_OK;

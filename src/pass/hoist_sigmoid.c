@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hoist-sigmoid: a Sigmoid goes in front of what only moves data, to the convolutions that made
- * it: there it is a part of their step, and nothing is stored twice.
+ * hoist-sigmoid: moves a Sigmoid upstream of nodes that only move data, to the convolutions that
+ * produce them: there it is fused, and nothing is stored twice.
  */
 #include "op/op.h"
 #include "pass/pass.h"
@@ -19,7 +19,7 @@ static int32_t n_operands(const oct_node *n)
     return n->op == &oct_op_concat ? n->n_in : 1;
 }
 
-/* Only `reader` reads v, and convolutions made all of it. */
+/* `reader` is the only consumer of v, and convolutions produce all of it. */
 static bool comes_from_convs(const oct_value *v, const oct_node *reader, int depth)
 {
     const oct_node *n = v->producer;

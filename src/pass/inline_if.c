@@ -14,7 +14,7 @@ static oct_graph *taken_branch(const oct_node *n)
     return a && a->kind == OCT_ATTR_GRAPH && a->g->n_outputs == n->n_out ? a->g : NULL;
 }
 
-/* Bodies inside the moved nodes hang on the graph they are now in. */
+/* Bodies inside the moved nodes get the new parent graph. */
 static void adopt(oct_attr *a, oct_graph *g)
 {
     if (a->kind == OCT_ATTR_GRAPH) a->g->parent = g;
@@ -47,7 +47,7 @@ static void move_values(oct_graph *from, oct_graph *g)
         if (root->values[i] && root->values[i]->graph == from) root->values[i]->graph = g;
 }
 
-/* What the branch returns becomes what the If returned: by itself where it can, else as a copy. */
+/* Results of the branch replace those of the If: directly where possible, else by a copy. */
 static oct_status connect(oct_node *n, int32_t i, oct_value *v)
 {
     oct_value *out = n->out[i];
@@ -84,7 +84,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
         next = n->next;
         if (!body) continue;
-        if (body->first) next = body->first; /* there may be such an If in it as well */
+        if (body->first) next = body->first; /* it may contain such an If as well */
         OCT_TRY(inline_branch(n, body));
         ++*n_changed;
     }

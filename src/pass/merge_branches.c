@@ -72,7 +72,7 @@ static oct_status add_leaf(sum *s, oct_node *conv, const oct_conv_geometry *geo,
     return OCT_OK;
 }
 
-/* Takes v apart into terms; `after` is what happens to v on the way to the root. */
+/* Splits v into terms; `after` is the scale and shift applied to v on the way to the root. */
 static oct_status collect(sum *s, oct_value *v, const oct_affine *after, int depth, bool *fits)
 {
     oct_node *n = v == s->root->out[0] ? s->root : oct_inner_producer(v);
@@ -97,7 +97,7 @@ static oct_status collect(sum *s, oct_value *v, const oct_affine *after, int dep
     return collect(s, a.x, &a, depth + 1, fits);
 }
 
-/* Where the small kernel lies in the big one, in steps of its dilation; false: nowhere. */
+/* Offset of the small kernel in the big one, in units of its dilation; false: it does not fit. */
 static bool place(const oct_conv_geometry *big, const oct_conv_geometry *small, int64_t *offset)
 {
     if (small->n != big->n || small->group != big->group || small->c_in != big->c_in) return false;
@@ -212,7 +212,7 @@ static bool all_finite(const double *x, int64_t n)
     return true;
 }
 
-/* The convolution with the largest kernel takes everything over. */
+/* The convolution with the largest kernel absorbs all terms. */
 static oct_status merge(sum *s, int64_t offset[MAX_LEAVES][OCT_MAX_SPATIAL], int *n_changed)
 {
     oct_node *conv = s->leaf[s->big].conv;

@@ -96,7 +96,8 @@ static oct_status merge_consts(oct_graph *g, int *n_changed)
 
 /* --- nodes --- */
 
-/* Dequantizing once for each reader is how quantized files mark what belongs together. */
+/* One DequantizeLinear for each consumer is how quantized files mark what a pair belongs to:
+ * keep it. */
 static bool is_mergeable(const oct_node *n)
 {
     if (n->op->flags & (OCT_OP_RANDOM | OCT_OP_HAS_BODY) || oct_op_is_opaque(n->op)) return false;
@@ -171,7 +172,7 @@ static bool equal_nodes(const void *a, const void *b)
     return true;
 }
 
-/* n goes, if no output of the graph is in the way. */
+/* Removes n, unless it produces an output of the graph. */
 static oct_status merge_into(oct_node *n, oct_node *same, int *n_changed)
 {
     for (int32_t i = 0; i < n->n_out; i++)
@@ -204,7 +205,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_merge_equal = {
     .name = "merge-equal",
-    .help = "join equal constants and nodes that compute the same",
+    .help = "merge equal constants and nodes that compute the same",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
 };

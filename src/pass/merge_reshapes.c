@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge-reshapes: of a chain of Reshape, Flatten, Squeeze and Unsqueeze only the last counts. */
+/* merge-reshapes: in a chain of Reshape, Flatten, Squeeze and Unsqueeze only the last one
+ * counts. */
 #include "op/op.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
@@ -18,7 +19,7 @@ static bool is_view(const oct_node *n)
     return false;
 }
 
-/* Does this Reshape say its shape without looking at its operand's? -1 looks at the length only. */
+/* Is the shape of this Reshape independent of its operand's? -1 depends on the length only. */
 static bool is_free(const oct_node *n)
 {
     const oct_tensor *shape = oct_node_const(n, 1);
@@ -32,7 +33,7 @@ static bool is_free(const oct_node *n)
     return true;
 }
 
-/* A static shape in as many numbers: any view becomes a Reshape to it. */
+/* A fully known shape: any view can become a Reshape to it. */
 static oct_status reshape_to_type(oct_node *n, oct_value *x)
 {
     const oct_type *t = &n->out[0]->type;
@@ -81,7 +82,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_merge_reshapes = {
     .name = "merge-reshapes",
-    .help = "join consecutive Reshape, Flatten, Squeeze and Unsqueeze",
+    .help = "merge consecutive Reshape, Flatten, Squeeze and Unsqueeze",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
 };

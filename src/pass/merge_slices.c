@@ -10,7 +10,7 @@ typedef struct cut {
     int64_t start[OCT_MAX_RANK], end[OCT_MAX_RANK], axis[OCT_MAX_RANK], step[OCT_MAX_RANK];
 } cut;
 
-/* An optional operand; absent, it is as the caller filled it. */
+/* An optional operand; if absent, it is as the caller filled it. */
 static bool read_optional(const oct_node *n, int i, int want, int64_t *out)
 {
     int got;
@@ -40,7 +40,7 @@ static bool read_cut(const oct_node *n, cut *c)
     return true;
 }
 
-/* Puts b behind a; false if they cut the same axis. */
+/* Appends b to a; false if both slice the same axis. */
 static bool join(cut *a, const cut *b)
 {
     const int n = a->n;
@@ -91,7 +91,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_merge_slices = {
     .name = "merge-slices",
-    .help = "join consecutive Slices along different axes",
+    .help = "merge consecutive Slices along different axes",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
 };

@@ -46,7 +46,7 @@ static oct_status run(oct_graph *g, int *n_changed)
 
 const oct_pass oct_pass_merge_transposes = {
     .name = "merge-transposes",
-    .help = "join consecutive Transposes",
+    .help = "merge consecutive Transposes",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pass: graph to graph, with a promise that one table-driven test holds it to. */
+/* A pass: graph to graph, with a promise that one table-driven test checks. */
 #ifndef OCT_PASS_PASS_H
 #define OCT_PASS_PASS_H
 
@@ -18,10 +18,10 @@ typedef struct oct_pass {
     const char *help;
     oct_status (*run)(oct_graph *g, int *n_changed); /* adds what it changed to *n_changed */
     oct_promise promise;
-    int since;          /* makes operators of this opset: not for files of an older one */
+    int since;          /* produces operators of this opset: not for files of an older one */
     bool plans_only;    /* makes files larger, or loses what a file should keep */
     bool integers_only; /* only for plans that compute in integers: "integer" */
-    bool floats_only;   /* not for those */
+    bool floats_only;   /* not for plans that compute in integers */
 } oct_pass;
 
 #define OCT_PASS(sym) extern const oct_pass oct_pass_##sym;
@@ -36,10 +36,10 @@ const oct_pass *oct_pass_find(const char *name);
 oct_status oct_pass_run(const oct_pass *p, oct_graph *g, int *n_changed);
 
 /*
- * Named pipelines: "simplify" (all passes up to CLOSE, for files), "execute" (the same, for
- * plans in float) and "integer" (for plans on codes where the network is quantized). Passes are
- * repeated until none changes anything. `only`/`skip` as in oct_simplify_options. The graph is
- * verified after each pass in debug builds.
+ * Named pipelines: "simplify" (all passes up to CLOSE, for files), "execute" (the same, for float
+ * plans) and "integer" (for plans of quantized networks). Passes are repeated until none changes
+ * anything. `only`/`skip` as in oct_simplify_options. The graph is verified after each pass in
+ * debug builds.
  */
 oct_status oct_pipeline_run(oct_graph *g, const char *pipeline, const char *only, const char *skip);
 

@@ -16,7 +16,7 @@ static const oct_pass *const table[] = {
 
 #define N_PASSES ((int)OCT_COUNT(table))
 
-/* Real networks settle after two to four rounds; one that does not is made to be expensive. */
+/* Real networks converge after two to four rounds; one that does not is built to be expensive. */
 #define MAX_ROUNDS 10
 
 #define MAX_NESTING 64 /* of bodies; the reader refuses more */
@@ -51,7 +51,7 @@ static oct_status run_body(const oct_pass *p, const oct_attr *a, int *n_changed,
     return a->kind == OCT_ATTR_GRAPH && a->g ? run_nested(p, a->g, n_changed, depth + 1) : OCT_OK;
 }
 
-/* Bodies first: what they stop using may then go from the graph around them. */
+/* Bodies first: the graph around them may then lose what they no longer use. */
 static oct_status run_nested(const oct_pass *p, oct_graph *g, int *n_changed, int depth)
 {
     if (depth > MAX_NESTING)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes share: looking at constants, replacing nodes, removing what nobody reads any more. */
+/* What passes share: reading constants, replacing nodes, removing what is no longer used. */
 #include "pass/rewrite.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "op/op.h"
 
-/* --- looking --- */
+/* --- queries --- */
 
 oct_node *oct_sole_user(const oct_value *v)
 {
@@ -99,7 +99,7 @@ static bool makes_nothing(const oct_node *n)
     return true;
 }
 
-/* A value without a node that could be removed with it, a constant mostly. */
+/* A value without a producer that could be removed with it, usually a constant. */
 static void drop_value(oct_value *v)
 {
     oct_graph *root = v->graph->root;
@@ -112,8 +112,8 @@ static void drop_value(oct_value *v)
     root->values[v->id] = NULL;
 }
 
-/* Values waiting to be looked at. A removed node's operands may repeat, and a value seen a second
- * time may be gone: values live in the arena, and root->values tells. */
+/* Values to check. A removed node's operands may repeat, and a value met a second time may be
+ * removed already: values live in the arena, and root->values says which exist. */
 typedef struct pending {
     oct_graph *root;
     oct_value **item;
@@ -159,7 +159,7 @@ oct_status oct_prune(oct_value *v)
     return prune_pending(&p);
 }
 
-/* Removes a node that makes nothing, and what only it used. */
+/* Removes a node whose outputs are unused, and what only it used. */
 static oct_status remove_node(oct_node *n)
 {
     pending p = {.root = n->graph->root};
@@ -212,7 +212,7 @@ oct_status oct_node_take_output(oct_node *first, oct_node *last)
 {
     oct_value *inner = first->out[0], *outer = last->out[0];
 
-    /* inner loses its producer; it goes with the nodes between, as the only thing they read. */
+    /* inner loses its producer; it is removed with the nodes between, as their only operand. */
     first->out[0] = outer;
     outer->producer = first;
     outer->out_index = 0;

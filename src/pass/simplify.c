@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public face of passes. */
+/* The public functions for passes. */
 #include <string.h>
 
 #include <octet/graph.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sink-dequantize: a DequantizeLinear goes behind the nodes that only move what it makes.
+ * sink-dequantize: moves a DequantizeLinear downstream of the nodes that only move its result.
  *
- * Scales for each channel go along: channels get labels, a node carries them on, and behind it
- * they say whose scale a channel has. Nodes after which a label is no longer that of a channel
+ * Scales by channel move along: channels get labels, a node maps them, and downstream of it the
+ * labels say which scale a channel has. Nodes after which a label is no longer that of a channel
  * (the first Reshape of a channel shuffle) are passed together with those that follow.
  */
 #include "graph/channels.h"
@@ -14,7 +14,7 @@
 
 #define MAX_CHAIN 4
 
-/* What operands stand for, all of them in one list. */
+/* The quantization parameters of all operands, in one list. */
 typedef struct source {
     oct_ctx *ctx;
     oct_dtype dtype;
@@ -65,7 +65,7 @@ static bool operands_fit(const oct_node *n, source *s, int64_t *total)
     return *total > 0;
 }
 
-/* Labels of operand i count on from those before it. */
+/* Labels of operand i continue those of the operands before it. */
 static oct_status read_operands(const oct_node *n, source *s, int64_t total, oct_tensor **labels)
 {
     s->scale = oct_calloc(s->ctx, (size_t)total, sizeof(*s->scale));
@@ -84,7 +84,8 @@ static oct_status read_operands(const oct_node *n, source *s, int64_t total, oct
     return OCT_OK;
 }
 
-/* Parameters of a result whose channels have these labels; *ok false: not by channel. */
+/* Parameters of a result whose channels have these labels; *ok false: they do not differ by
+ * channel alone. */
 static oct_status parameters(const source *s, oct_node *at, const oct_value *v,
                              const oct_tensor *labels, oct_qdq *l, bool *ok)
 {
@@ -114,14 +115,14 @@ static oct_status parameters(const source *s, oct_node *at, const oct_value *v,
     return st;
 }
 
-/* A run of nodes that one DequantizeLinear passes at once: first to last. */
+/* A chain of nodes that one DequantizeLinear passes at once: first to last. */
 typedef struct chain {
     oct_node *node[MAX_CHAIN];
     int n;
     oct_qdq *out; /* for each output of the last */
 } chain;
 
-/* What the old nodes used may be used by the new ones, so they go last. */
+/* The new nodes may use what the old ones used, so these are removed last. */
 static oct_status rewrite_from(chain *c, const source *s, oct_value **old)
 {
     oct_node *first = c->node[0], *last = c->node[c->n - 1];
@@ -138,7 +139,7 @@ static oct_status rewrite_from(chain *c, const source *s, oct_value **old)
         c->node[i]->out[0]->type.dtype = s->dtype;
     for (int32_t k = 0; k < last->n_out; k++)
         if (last->out[k]) OCT_TRY(oct_qdq_dequantize_output(last, k, s->dtype, &c->out[k]));
-    for (int32_t i = 0; i < n; i++) /* the same one may have been read twice */
+    for (int32_t i = 0; i < n; i++) /* the same value may have been read twice */
         if (first->graph->root->values[old[i]->id] == old[i]) OCT_TRY(oct_prune(old[i]));
     return OCT_OK;
 }
@@ -152,7 +153,7 @@ static oct_status rewrite(chain *c, const source *s)
     return st;
 }
 
-/* One output's labels through the chain, which grows until they are those of channels. */
+/* Follows one output's labels through the chain, which grows until they are those of channels. */
 static oct_status follow(chain *c, const source *s, oct_tensor *const *labels, int32_t k, bool *ok)
 {
     oct_tensor *now = NULL, *then = NULL;

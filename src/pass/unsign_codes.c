@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unsign-codes: activations of signed bytes become unsigned ones, codes and zero points 128 up. */
+/* unsign-codes: signed 8-bit activations become unsigned, codes and zero points plus 128. */
 #include "op/op.h"
 #include "pass/pass.h"
 #include "pass/qdq.h"
@@ -42,7 +42,7 @@ static oct_status unsign(oct_node *q, const oct_codes *c)
     for (int32_t i = 0; i < v->n_users; i++) {
         oct_codes from;
 
-        v->type.dtype = OCT_DTYPE_I8; /* as its reader still sees it */
+        v->type.dtype = OCT_DTYPE_I8; /* as its consumer still sees it */
         oct_codes_of(v->users[i], &from);
         v->type.dtype = OCT_DTYPE_U8;
         OCT_TRY(set_zero(v->users[i], &from));

@@ -190,11 +190,11 @@ static bool find_dfl(const oct_fuser *f, const oct_node *n, oct_group *g)
 
     if (!oct_dfl_find(n, &m) || !oct_type_has_channels(&n->in[0]->type)) return false;
     if (oct_fuser_is_constant(f, n->in[0])) return false; /* is in NCHW */
-    if (!oct_fuser_only_user(f, n->out[0]) || !oct_fuser_only_user(f, m.turn->out[0]) ||
+    if (!oct_fuser_only_user(f, n->out[0]) || !oct_fuser_only_user(f, m.transpose->out[0]) ||
         !oct_fuser_only_user(f, m.softmax->out[0]))
         return false;
     g->inner[g->n_inner++] = n;
-    g->inner[g->n_inner++] = m.turn;
+    g->inner[g->n_inner++] = m.transpose;
     g->inner[g->n_inner++] = m.softmax;
     g->last = m.sum;
     g->fuse.bins = (int32_t)m.bins;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Advice: what would help, best first, with the options that do it. Errors of single layers add up
- * to about that of all of them, so a layer's share of the sum is what leaving it in float gains.
+ * to about the error of all of them, so a layer's share of the sum is what leaving it in float
+ * gains.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -108,7 +109,7 @@ static oct_status advise_fault(adviser *v, const oct_qfault *f)
     return add(v, f->node->name, gain, option, text);
 }
 
-/* What the scales give away; a file whose integers cannot be read as a whole has no such advice. */
+/* Warnings about the scales of the file; if its integers cannot all be read, there are none. */
 static oct_status advise_faults(adviser *v)
 {
     oct_qfault *faults = NULL;
@@ -190,7 +191,7 @@ static oct_status advise_layers(adviser *v)
     return OCT_OK;
 }
 
-/* --- ranges that do not go together --- */
+/* --- ranges that do not fit together --- */
 
 static const oct_analyzed_point *point_of(const oct_analysis *a, const oct_value *v)
 {
@@ -204,7 +205,7 @@ static double top_of(const oct_analyzed_point *p)
     return fmax(fabs(p->min), fabs(p->max));
 }
 
-/* Operands of a sum or Concat under the scale of the result, or under one of their own. */
+/* Operands of an Add or Concat under the scale of the result, or under one of their own. */
 typedef struct meeting {
     const oct_analyzed_point *least, *most;
     double scale;
@@ -231,8 +232,8 @@ static bool look_at_node(const oct_analysis *a, const oct_node *n, meeting *m)
 
 static oct_status advise_meetings(adviser *v)
 {
-    for (int32_t i = 0; i < v->p->n_units; i++) {
-        const oct_node *n = v->p->units[i].last;
+    for (int32_t i = 0; i < v->p->n_layers; i++) {
+        const oct_node *n = v->p->layers[i].last;
         const oct_analyzed_layer *l = &v->a->layers[i];
         meeting m;
 
@@ -263,8 +264,8 @@ static void note(const oct_analyzed_point *p, int32_t *n, const oct_analyzed_poi
     if (!*worst || p->noise > (*worst)->noise) *worst = p;
 }
 
-/* Error of the layers that read a value, as a share; 0 in front of an activation, where a narrow
- * range is no fault: what is far below zero ends up at zero anyway. */
+/* Error of the consumers of a value, as a share; 0 before an activation, where a narrow range is
+ * no fault: values far below zero become zero anyway. */
 static double harm_of(const adviser *v, const oct_analyzed_point *p)
 {
     const oct_value *x = oct_graph_find_value(v->p->exact, p->value);
@@ -272,12 +273,12 @@ static double harm_of(const adviser *v, const oct_analyzed_point *p)
 
     for (int32_t i = 0; x && i < x->n_users; i++) {
         const oct_node *u = x->users[i];
-        const int32_t unit = u->graph == v->p->exact ? v->p->unit_of[u->id] : -1;
+        const int32_t layer = u->graph == v->p->exact ? v->p->layer_of[u->id] : -1;
 
         if ((u->op->flags & OCT_OP_FUSES_INTO_PRODUCER) || u->op == &oct_op_sigmoid ||
             u->op == &oct_op_hard_sigmoid)
             return 0;
-        if (unit >= 0) sum += fmax(share_of(v, v->a->layers[unit].alone.noise), 0);
+        if (layer >= 0) sum += fmax(share_of(v, v->a->layers[layer].alone.noise), 0);
     }
     return sum;
 }
@@ -330,7 +331,7 @@ static oct_status advise_ranges(adviser *v)
     return OCT_OK;
 }
 
-/* Without a layer that stands out, what helps all of them is left. */
+/* Without a layer that dominates, advice that concerns all of them is left. */
 static oct_status advise_biases(adviser *v)
 {
     if (v->worst < 10 * ENOUGH || v->total <= 0) return OCT_OK;
@@ -361,7 +362,8 @@ oct_status oct_analyze_advice(oct_analysis *a, const oct_pair *p)
     if (!(a->advice = oct_arena_array(a->arena, MOST_ADVICE, sizeof(*a->advice))))
         return OCT_ERR_MEMORY;
     sum_up(&v);
-    OCT_TRY(advise_faults(&v)); /* whatever the figures: scores that are all zero are not noise */
+    OCT_TRY(advise_faults(&v)); /* independent of the figures: scores that are all zero are not
+                                 * noise */
     n_first = a->n_advice;
     if (v.worst >= 0 && v.worst < ENOUGH && !n_first) return OCT_OK;
     OCT_TRY(advise_tail(&v));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of an analysis: what its stages fill in and its readers see. */
+/* The inside of an analysis: filled by its stages, read by the public functions. */
 #ifndef OCT_ANALYZE_ANALYSIS_H
 #define OCT_ANALYZE_ANALYSIS_H
 

@@ -43,7 +43,7 @@ oct_status oct_analyze(const oct_graph *exact, const oct_graph *quantized,
 
     oct_analyze_options_init(&o);
     if (options) memcpy(&o, options, OCT_MIN(options->struct_size, sizeof(o)));
-    OCT_TRY(oct_graph_float_io(quantized, &opened)); /* both are fed the same */
+    OCT_TRY(oct_graph_float_io(quantized, &opened)); /* both get the same inputs */
     st = oct_pair_new(exact, opened ? opened : quantized, images, &o, &p);
     if (!st) st = oct_analysis_new(p->ctx, &a);
     if (!st) st = run_stages(a, p, &o);

@@ -8,14 +8,14 @@
 
 struct oct_noise;
 
-/* split_outputs.c: what to measure for an outlet, as a whole: few numbers of an output matter, and
- * those are not spread evenly. */
+/* split_outputs.c: the error measure of an output slice: few of its elements matter, and those
+ * are not spread evenly. */
 void oct_output_slice_noise(const oct_output_slice *o, struct oct_noise *out);
 
-/* layers.c: rows for units, with what needs no pictures; outputs without errors. */
+/* analyzed_layers.c: rows for layers, with what needs no images; outputs without errors. */
 oct_status oct_analyze_layers(oct_analysis *a, const oct_pair *p);
 
-/* statistics.c: rows for sites. */
+/* statistics.c: rows for points. */
 oct_status oct_analyze_statistics(oct_analysis *a, const oct_pair *p);
 
 /* layerwise.c: errors at the outputs, one layer quantized at a time. */

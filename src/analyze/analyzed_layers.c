@@ -9,13 +9,13 @@
 
 /* --- weights --- */
 
-/* Computes what depends on constants alone; by value id of the quantized network. */
+/* Computes values that depend on constants only; by value id of the quantized network. */
 static oct_status fold(const oct_pair_layer *u, oct_tensor **known)
 {
     oct_tensor *in[OCT_MAX_IN] = {NULL}, *out[1] = {NULL};
 
-    for (int32_t k = 0; k < u->n_cone; k++) {
-        const oct_node *n = u->cone[k];
+    for (int32_t k = 0; k < u->n_subgraph; k++) {
+        const oct_node *n = u->subgraph[k];
         bool is_const = n->n_in > 0 && n->n_in <= OCT_MAX_IN && n->n_out == 1 && n->op->ref;
 
         for (int32_t i = 0; i < n->n_in && is_const; i++) {
@@ -29,11 +29,11 @@ static oct_status fold(const oct_pair_layer *u, oct_tensor **known)
     return OCT_OK;
 }
 
-/* The node of the cone that does what the anchor does. */
+/* The node of the layer's quantized subgraph that corresponds to its anchor. */
 static const oct_node *anchor_in(const oct_pair_layer *u)
 {
-    for (int32_t k = 0; k < u->n_cone; k++)
-        if (u->cone[k]->op == u->anchor->op) return u->cone[k];
+    for (int32_t k = 0; k < u->n_subgraph; k++)
+        if (u->subgraph[k]->op == u->anchor->op) return u->subgraph[k];
     return NULL;
 }
 
@@ -74,7 +74,7 @@ static int32_t bits_of(const oct_value *v)
     return oct_dtype_get(v->type.dtype)->bits;
 }
 
-/* Does the operator only move numbers, so that what were codes before it are codes after it? */
+/* Does the operator only move data, so that codes before it are codes after it? */
 static bool moves_only(const oct_op *op)
 {
     if (op->flags & OCT_OP_ELEMENTWISE) return false;
@@ -82,7 +82,8 @@ static bool moves_only(const oct_op *op)
            op->flow == OCT_FLOW_CONCAT || op->flow == OCT_FLOW_PASS || !strcmp(op->name, "Split");
 }
 
-/* Bits of the codes that v is made of, through operators that move numbers; 0: of floats. */
+/* Bits of the codes that v comes from, through operators that move data; 0: it comes from
+ * floats. */
 static int32_t bits_read(const oct_value *v, int depth)
 {
     const oct_node *n = v ? v->producer : NULL;
@@ -100,11 +101,11 @@ static int32_t bits_read(const oct_value *v, int depth)
     return bits;
 }
 
-/* Integers that are constants are weights, unless they are the wide ones of a bias. */
+/* Integer constants are weights, unless they are 32-bit biases. */
 static void look_at_codes(const oct_pair_layer *u, oct_analyzed_layer *l)
 {
-    for (int32_t k = 0; k < u->n_cone; k++) {
-        const oct_node *n = u->cone[k];
+    for (int32_t k = 0; k < u->n_subgraph; k++) {
+        const oct_node *n = u->subgraph[k];
         const oct_value *codes = oct_node_is_dequantize(n) ? n->in[0] : NULL;
 
         if (!codes || codes->type.dtype == OCT_DTYPE_I32) continue;
@@ -149,17 +150,17 @@ static oct_status keep_names(oct_analysis *a, oct_analyzed_layer *l)
 
 oct_status oct_analyze_layers(oct_analysis *a, const oct_pair *p)
 {
-    a->layers = oct_arena_array(a->arena, (size_t)p->n_units + 1, sizeof(*a->layers));
-    a->outputs = oct_arena_array(a->arena, (size_t)p->n_outlets + 1, sizeof(*a->outputs));
+    a->layers = oct_arena_array(a->arena, (size_t)p->n_layers + 1, sizeof(*a->layers));
+    a->outputs = oct_arena_array(a->arena, (size_t)p->n_slices + 1, sizeof(*a->outputs));
     if (!a->layers || !a->outputs) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_units; i++) {
-        OCT_TRY(fill_row(p, &p->units[i], &a->layers[i]));
+    for (int32_t i = 0; i < p->n_layers; i++) {
+        OCT_TRY(fill_row(p, &p->layers[i], &a->layers[i]));
         OCT_TRY(keep_names(a, &a->layers[i]));
         a->n_layers++;
     }
-    for (int32_t i = 0; i < p->n_outlets; i++) {
+    for (int32_t i = 0; i < p->n_slices; i++) {
         a->outputs[i].error = oct_error_none();
-        if (!(a->outputs[i].name = oct_arena_strdup(a->arena, p->outlets[i].name)))
+        if (!(a->outputs[i].name = oct_arena_strdup(a->arena, p->slices[i].name)))
             return OCT_ERR_MEMORY;
         a->n_outputs++;
     }

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of a quantized graph: integer, float, conversions between them. */
+/* Domains of a quantized graph: integer, float, conversions between them. */
 #include "analyze/domains.h"
 
 #include <string.h>
 
 #include "graph/op.h"
 
-enum { FROM_CODES = 1, TO_CODES = 2 }; /* all a node reads comes from codes; all it makes ends so */
+enum {
+    FROM_CODES = 1,
+    TO_CODES = 2
+}; /* all operands of a node come from codes; all its results
+    * become codes */
 
 static bool is_conversion(const oct_node *n)
 {
@@ -14,7 +18,7 @@ static bool is_conversion(const oct_node *n)
            strcmp(n->op->name, "DequantizeLinear") == 0;
 }
 
-/* Operators whose operands are codes by themselves. */
+/* Operators that take codes as operands directly. */
 static bool is_integer_op(const oct_node *n)
 {
     const char *name = n->op->name;

@@ -103,7 +103,7 @@ static const oct_attr *ints_attr(const oct_node *n, const char *name)
     return a && a->kind == OCT_ATTR_INTS && a->n ? a : NULL;
 }
 
-/* Has the attribute a place of its own in the label, or is it of no interest in a picture? */
+/* Is the attribute shown elsewhere in the label, or of no interest in a drawing? */
 static bool is_special(const char *name)
 {
     static const char *const names[] = {
@@ -118,7 +118,7 @@ static bool is_special(const char *name)
     return false;
 }
 
-/* "3x3 stride 2 groups 64": what one looks for in a convolution or pooling. */
+/* "3x3 stride 2 groups 64": the main facts of a convolution or pooling. */
 static bool put_window(oct_str *out, const oct_node *n)
 {
     const oct_attr *kernel = ints_attr(n, "kernel_shape"), *strides = ints_attr(n, "strides");
@@ -220,7 +220,7 @@ static void put_terminal(oct_str *out, const char *kind, int32_t i, const oct_va
     oct_str_puts(out, "</FONT>>];\n");
 }
 
-/* The DOT name of what makes v; false for constants. */
+/* The DOT name of v's producer; false for constants. */
 static bool put_source(oct_str *out, const oct_graph *g, const oct_domain *parts,
                        const oct_value *v)
 {
@@ -241,7 +241,7 @@ static bool put_source(oct_str *out, const oct_graph *g, const oct_domain *parts
 typedef struct edge_end {
     const char *kind;
     int32_t i;
-    bool first; /* edges of first operands are heavier: they keep the main road straight */
+    bool first; /* edges of first operands are heavier: they keep the main path straight */
 } edge_end;
 
 static void put_edge(oct_str *out, const oct_graph *g, const oct_domain *parts, const oct_value *v,
@@ -271,7 +271,7 @@ static void put_head(oct_str *out, const oct_graph *g)
                       "fontcolor=\"#606060\", arrowsize=0.6];\n");
 }
 
-/* Nodes that work on constants only are as invisible as the constants. */
+/* Nodes on constants only are hidden like the constants. */
 static bool is_hidden(const oct_domain *parts, const oct_node *n)
 {
     return parts[n->id] == OCT_DOMAIN_CONSTANT;

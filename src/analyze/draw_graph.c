@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of graphs, laid out by Graphviz; the only file that sees it. */
+/* Drawings of graphs, laid out by Graphviz; the only file that includes it. */
 #include <octet/graph.h>
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "analyze/dot.h"
 #include "base/file.h"
 
-/* Beyond this a layout takes minutes and nobody could read it. */
+/* Above this a layout takes minutes and is unreadable. */
 #define MAX_NODES 4000
 
 static const char *const formats[] = {"dot", "pdf", "png", "svg"};
@@ -30,7 +30,7 @@ static const char *format_of(const char *path)
     return NULL;
 }
 
-/* A note that octet made the picture, and after how many bytes of it the note goes. */
+/* A comment that octet made the drawing, and the offset at which it is inserted. */
 typedef struct note {
     const char *text;
     size_t size, at;
@@ -83,9 +83,9 @@ static bool find_centre(Agraph_t *g, const char *line, double *x)
 }
 
 /*
- * Graphviz lets every line of a node begin where it must if the font is its own. A browser has
- * another one, and lines of another width: they are anchored at the centre of their node instead.
- * They also stand a little high, by the depth of the letters that reach below the line.
+ * Graphviz positions each line of a node for its own font. A browser may use another one, with
+ * other widths: lines are anchored at the centre of their node instead. They are also placed a
+ * little high, by the depth of the letters that reach below the line.
  */
 static void centre_text(oct_str *out, Agraph_t *g, const char *svg)
 {
@@ -121,7 +121,7 @@ static oct_status write_svg(oct_ctx *ctx, const char *path, Agraph_t *g, const c
     return st;
 }
 
-/* Bitmaps have limits, and nobody's memory should go into one: larger pictures are scaled down. */
+/* Bitmaps have limits of size and memory: larger drawings are scaled down. */
 static void limit_pixels(Agraph_t *g, const char *format)
 {
     const double max_side = 32000, max_area = 60e6, dpi = 96;

@@ -19,20 +19,20 @@ static void add(listing *l, const oct_value *v)
 
 static bool is_comparable(const oct_pair *p, const oct_value *v)
 {
-    return v && v->type.dtype == OCT_DTYPE_F32 && p->twin_of[v->id] != NULL;
+    return v && v->type.dtype == OCT_DTYPE_F32 && p->quantized_of[v->id] != NULL;
 }
 
 static void list_values(const oct_pair *p, listing *l)
 {
-    for (int32_t i = 0; i < p->n_outlets; i++)
-        oct_output_slice_noise(&p->outlets[i], &l->values[l->n++]);
-    for (int32_t i = 0; i < p->n_units; i++)
-        if (is_comparable(p, p->units[i].anchor->out[0])) add(l, p->units[i].anchor->out[0]);
+    for (int32_t i = 0; i < p->n_slices; i++)
+        oct_output_slice_noise(&p->slices[i], &l->values[l->n++]);
+    for (int32_t i = 0; i < p->n_layers; i++)
+        if (is_comparable(p, p->layers[i].anchor->out[0])) add(l, p->layers[i].anchor->out[0]);
 }
 
 oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p)
 {
-    const size_t n_values = (size_t)p->n_outlets + (size_t)p->n_units + 1;
+    const size_t n_values = (size_t)p->n_slices + (size_t)p->n_layers + 1;
     listing l = {.values = oct_calloc(p->ctx, n_values, sizeof(*l.values)),
                  .of_value =
                      oct_calloc(p->ctx, (size_t)p->exact->n_value_ids + 1, sizeof(int32_t))};
@@ -42,10 +42,10 @@ oct_status oct_analyze_graphwise(oct_analysis *a, const oct_pair *p)
         list_values(p, &l);
         st = oct_noise_measure(p->exact, p->quantized, p->feed, p->images, l.values, l.n);
     }
-    for (int32_t i = 0; i < p->n_outlets && !st; i++)
+    for (int32_t i = 0; i < p->n_slices && !st; i++)
         a->outputs[i].error = l.values[i].error;
-    for (int32_t i = 0; i < p->n_units && !st; i++) {
-        const oct_value *v = p->units[i].anchor->out[0];
+    for (int32_t i = 0; i < p->n_layers && !st; i++) {
+        const oct_value *v = p->layers[i].anchor->out[0];
         const int32_t at = v ? l.of_value[v->id] : 0;
 
         if (at) a->layers[i].all = l.values[at - 1].error;

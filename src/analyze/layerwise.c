@@ -2,9 +2,9 @@
 /*
  * Layerwise: the error at the outputs with one layer quantized at a time.
  *
- * One plan holds the float network and, beside it, what the quantized network has for each unit,
- * which reads the float network's values: one run of it gives both. Then each unit's result is put
- * in the place of the float one, in a second run in which only the steps behind it are run again.
+ * One plan holds the float network and, beside it, the quantized subgraph of each layer, which
+ * reads the float network's values: one run of it computes both. Then each layer's quantized result
+ * replaces the float one in a second run in which only the steps downstream of it are run again.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -22,43 +22,43 @@ typedef struct stretch {
 typedef struct target {
     int32_t slot;
     int64_t len;
-    stretch *parts; /* where its numbers lie in the slot, in the order of memory */
+    stretch *parts; /* offsets of its elements in the slot, in memory order */
     int64_t n_parts;
 } target;
 
-/* One worker's part; the sums of all are merged at the end. */
+/* State of one worker; the errors of all are merged at the end. */
 typedef struct worker {
     oct_rerun second;
-    oct_distance *distances; /* units x targets */
+    oct_distance *distances; /* layers x targets */
     oct_distance *exact;     /* of each target: only what the float network has */
-    float **numbers;         /* of each target, for the picture at work: the float network's */
+    float **numbers;         /* of each target, for the current image: the float network's */
     float *scratch;          /* of one target, in the second run */
 } worker;
 
 typedef struct shared {
     const oct_pair *p;
     oct_arena *arena;
-    oct_graph *g; /* the float network, and all cones */
+    oct_graph *g; /* the float network, and all quantized subgraphs */
     oct_plan *plan;
-    oct_change *changes; /* by unit; without slots: cannot be measured */
+    oct_change *changes; /* by layer; without slots: cannot be measured */
     oct_aims aims;       /* the targets' slots */
-    uint8_t *reaches;    /* units x targets */
+    uint8_t *reaches;    /* layers x targets */
     target *targets;
     int32_t n_targets;
     worker workers[OCT_FEED_MAX_WORKERS];
     int32_t n_workers;
-    atomic_llong n_done; /* units of pictures, for progress */
+    atomic_llong n_done; /* layers x images, for progress */
 } shared;
 
 /* --- the plan --- */
 
-/* Cones of all units: made[i] is what they make, for each output of the unit's last node. */
-static oct_status add_cones(shared *s, oct_value ***made)
+/* Subgraphs of all layers: made[i] are their results, for each output of the layer's last node. */
+static oct_status add_subgraphs(shared *s, oct_value ***made)
 {
     const oct_pair *p = s->p;
 
-    for (int32_t i = 0; i < p->n_units; i++) {
-        const oct_pair_layer *u = &p->units[i];
+    for (int32_t i = 0; i < p->n_layers; i++) {
+        const oct_pair_layer *u = &p->layers[i];
 
         if (!u->is_integer) continue;
         made[i] = oct_arena_array(s->arena, (size_t)u->last->n_out + 1, sizeof(**made));
@@ -68,27 +68,27 @@ static oct_status add_cones(shared *s, oct_value ***made)
     return OCT_OK;
 }
 
-/* By value id: what must be there in the plan. */
+/* By value id: values that the plan must keep. */
 static oct_status mark_wanted(shared *s, oct_value *const *const *made, uint8_t **out)
 {
     const oct_pair *p = s->p;
     uint8_t *wanted = oct_arena_alloc(s->arena, (size_t)s->g->n_value_ids + 1);
 
     if (!wanted) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_units; i++)
-        for (int32_t k = 0; made[i] && k < p->units[i].last->n_out; k++)
-            if (made[i][k]) wanted[made[i][k]->id] = wanted[p->units[i].last->out[k]->id] = 1;
+    for (int32_t i = 0; i < p->n_layers; i++)
+        for (int32_t k = 0; made[i] && k < p->layers[i].last->n_out; k++)
+            if (made[i][k]) wanted[made[i][k]->id] = wanted[p->layers[i].last->out[k]->id] = 1;
     for (int32_t i = 0; i < p->n_outputs; i++)
         wanted[p->outputs[i]->id] = 1;
     *out = wanted;
     return OCT_OK;
 }
 
-/* What is put in place of what. */
-static oct_status find_change(shared *s, int32_t unit, oct_value *const *made)
+/* Which slot is replaced by which. */
+static oct_status find_change(shared *s, int32_t layer, oct_value *const *made)
 {
-    const oct_node *last = s->p->units[unit].last;
-    oct_change *c = &s->changes[unit];
+    const oct_node *last = s->p->layers[layer].last;
+    oct_change *c = &s->changes[layer];
     int32_t *slots = oct_arena_array(s->arena, 2 * (size_t)last->n_out + 1, sizeof(*slots));
     int32_t *from = slots ? slots + last->n_out : NULL;
 
@@ -98,7 +98,7 @@ static oct_status find_change(shared *s, int32_t unit, oct_value *const *made)
         if (!made[k]) continue;
         slots[c->n] = oct_plan_slot_of(s->plan, last->out[k]->name);
         from[c->n] = oct_plan_slot_of(s->plan, made[k]->name);
-        if (slots[c->n] < 0 || from[c->n] < 0) { /* made while running: it has no place */
+        if (slots[c->n] < 0 || from[c->n] < 0) { /* made at run time: it has no slot */
             c->n = 0;
             return OCT_OK;
         }
@@ -107,7 +107,7 @@ static oct_status find_change(shared *s, int32_t unit, oct_value *const *made)
     return c->n ? oct_change_find(s->plan, &s->aims, s->arena, c) : OCT_OK;
 }
 
-/* Where number i of a slot lies, as ONNX counts them. */
+/* Offset of element i of a slot, counted as in ONNX. */
 static int64_t place_of(const oct_plan *p, int32_t slot, int64_t i)
 {
     const oct_slot *s = &p->slots[slot], *whole = s;
@@ -122,7 +122,7 @@ static int64_t place_of(const oct_plan *p, int32_t slot, int64_t i)
     return i / pixels * oct_type_pixels(&whole->type) + i % pixels;
 }
 
-/* Numbers next to each other are copied at once; their order does not matter. */
+/* Contiguous elements are copied at once; their order does not matter. */
 static oct_status find_parts(shared *s, target *t, const uint8_t *is_in, int64_t end)
 {
     int64_t n = 0;
@@ -160,12 +160,12 @@ static oct_status find_targets(shared *s)
 {
     const oct_pair *p = s->p;
 
-    s->targets = oct_arena_array(s->arena, (size_t)p->n_outlets + 1, sizeof(*s->targets));
+    s->targets = oct_arena_array(s->arena, (size_t)p->n_slices + 1, sizeof(*s->targets));
     if (!s->targets) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_outlets; i++) {
-        const int32_t slot = oct_plan_slot_of(s->plan, p->outlets[i].value->name);
+    for (int32_t i = 0; i < p->n_slices; i++) {
+        const int32_t slot = oct_plan_slot_of(s->plan, p->slices[i].value->name);
 
-        if (slot >= 0) OCT_TRY(add_target(s, &p->outlets[i], slot));
+        if (slot >= 0) OCT_TRY(add_target(s, &p->slices[i], slot));
     }
     if (s->n_targets) return OCT_OK;
     return oct_fail(p->ctx, OCT_ERR_UNSUPPORTED,
@@ -197,20 +197,20 @@ static oct_status compile(shared *s, int32_t n_threads, const uint8_t *wanted)
 static oct_status prepare(shared *s, int32_t n_threads)
 {
     const oct_pair *p = s->p;
-    const size_t n = (size_t)p->n_units + 1;
+    const size_t n = (size_t)p->n_layers + 1;
     oct_value ***made = oct_arena_array(s->arena, n, sizeof(*made));
     uint8_t *wanted = NULL;
 
     s->changes = oct_arena_array(s->arena, n, sizeof(*s->changes));
-    s->reaches = oct_arena_array(s->arena, n, (size_t)p->n_outlets + 1);
+    s->reaches = oct_arena_array(s->arena, n, (size_t)p->n_slices + 1);
     if (!made || !s->changes || !s->reaches) return OCT_ERR_MEMORY;
     OCT_TRY(oct_graph_clone(p->exact, &s->g));
-    OCT_TRY(add_cones(s, made));
+    OCT_TRY(add_subgraphs(s, made));
     OCT_TRY(mark_wanted(s, (oct_value *const *const *)made, &wanted));
     OCT_TRY(compile(s, n_threads, wanted));
     OCT_TRY(find_targets(s));
     OCT_TRY(find_aims(s));
-    for (int32_t i = 0; i < p->n_units; i++) {
+    for (int32_t i = 0; i < p->n_layers; i++) {
         if (made[i]) OCT_TRY(find_change(s, i, made[i]));
         for (int32_t t = 0; t < s->n_targets && s->changes[i].n; t++)
             s->reaches[i * s->n_targets + t] =
@@ -219,9 +219,9 @@ static oct_status prepare(shared *s, int32_t n_threads)
     return OCT_OK;
 }
 
-/* --- a picture --- */
+/* --- one image --- */
 
-/* The numbers of a target, one behind the other. */
+/* The elements of a target, contiguous. */
 static void gather(const oct_run *r, const target *t, float *to)
 {
     const float *x = oct_run_address(r, t->slot);
@@ -232,12 +232,12 @@ static void gather(const oct_run *r, const target *t, float *to)
     }
 }
 
-static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *first)
+static oct_status try_layer(shared *s, worker *w, int32_t layer, const oct_run *first)
 {
-    OCT_TRY(oct_rerun_run(&w->second, first, &s->changes[unit]));
+    OCT_TRY(oct_rerun_run(&w->second, first, &s->changes[layer]));
     for (int32_t i = 0; i < s->n_targets; i++) {
         const target *t = &s->targets[i];
-        const int32_t at = unit * s->n_targets + i;
+        const int32_t at = layer * s->n_targets + i;
 
         if (!s->reaches[at]) continue;
         gather(w->second.run, t, w->scratch);
@@ -246,13 +246,13 @@ static oct_status try_unit(shared *s, worker *w, int32_t unit, const oct_run *fi
     return OCT_OK;
 }
 
-/* The last units first: what one of them has made anew, those before it make anew as well, so that
- * little has to be copied. */
+/* The last layers first: the steps that one of them reruns are rerun by those before it as well,
+ * so that little has to be copied. */
 static oct_status one(void *user, int32_t number, oct_ctx *ctx, oct_run *first, int64_t index)
 {
     shared *s = user;
     worker *w = &s->workers[number];
-    const int64_t all = s->p->images * s->p->n_units;
+    const int64_t all = s->p->images * s->p->n_layers;
 
     (void)index;
     oct_rerun_reset(&w->second);
@@ -260,10 +260,10 @@ static oct_status one(void *user, int32_t number, oct_ctx *ctx, oct_run *first, 
         gather(first, &s->targets[i], w->numbers[i]);
         oct_distance_see(&w->exact[i], w->numbers[i], w->numbers[i], s->targets[i].len);
     }
-    for (int32_t i = s->p->n_units - 1; i >= 0; i--) {
+    for (int32_t i = s->p->n_layers - 1; i >= 0; i--) {
         const long long done = atomic_fetch_add(&s->n_done, 1) + 1;
 
-        if (s->changes[i].n) OCT_TRY(try_unit(s, w, i, first));
+        if (s->changes[i].n) OCT_TRY(try_layer(s, w, i, first));
         if (number == 0) OCT_TRY(oct_progress(ctx, "one layer at a time", done, all));
     }
     return OCT_OK;
@@ -273,7 +273,7 @@ static oct_status one(void *user, int32_t number, oct_ctx *ctx, oct_run *first, 
 
 static oct_status hire(shared *s, worker *w)
 {
-    const size_t n = (size_t)s->p->n_units * (size_t)s->n_targets;
+    const size_t n = (size_t)s->p->n_layers * (size_t)s->n_targets;
     int64_t most = 1;
     uint64_t *counts;
 
@@ -302,7 +302,7 @@ static oct_status hire(shared *s, worker *w)
 
 static void merge(shared *s)
 {
-    const size_t n = (size_t)s->p->n_units * (size_t)s->n_targets;
+    const size_t n = (size_t)s->p->n_layers * (size_t)s->n_targets;
 
     for (int32_t w = 1; w < s->n_workers; w++) {
         for (size_t i = 0; i < n; i++)
@@ -313,15 +313,15 @@ static void merge(shared *s)
 }
 
 /* The worst output counts. */
-static oct_error error_of(shared *s, int32_t unit)
+static oct_error error_of(shared *s, int32_t layer)
 {
     oct_error worst = {.cosine = 1};
 
     for (int32_t i = 0; i < s->n_targets; i++) {
-        oct_distance *d = &s->workers[0].distances[unit * s->n_targets + i];
+        oct_distance *d = &s->workers[0].distances[layer * s->n_targets + i];
         oct_error e;
 
-        if (!s->reaches[unit * s->n_targets + i]) continue;
+        if (!s->reaches[layer * s->n_targets + i]) continue;
         d->exact = s->workers[0].exact[i].exact;
         e = oct_distance_error(d);
         if (e.noise > worst.noise) worst = e;
@@ -343,7 +343,7 @@ static oct_status run_all(shared *s, oct_analysis *a)
     with_workers.n_workers = s->n_workers;
     OCT_TRY(oct_feed_each(s->p->feed, s->plan, &with_workers));
     merge(s);
-    for (int32_t i = 0; i < s->p->n_units; i++)
+    for (int32_t i = 0; i < s->p->n_layers; i++)
         if (s->changes[i].n) a->layers[i].alone = error_of(s, i);
     return OCT_OK;
 }

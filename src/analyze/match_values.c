@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Twins: values of the same name in both networks. A name alone proves little (another export of
- * the same network numbers its nodes differently), so twins must also come from the same twins.
+ * Matches values of the same name in both networks. A name alone proves little (another export of
+ * the same network numbers its nodes differently), so matching values must also be computed from
+ * matching values.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 #include "quant/solve/solve.h"
 
 #define MIN_MATCHING 0.5  /* of the float network's layers: else it is another network */
-#define MAX_ROUNDS   16   /* of dropping twins that are none */
-#define MAX_WALK     4096 /* nodes between a value and those it comes from */
+#define MAX_ROUNDS   16   /* of dropping matches that are none */
+#define MAX_WALK     4096 /* nodes between a value and the matches it is computed from */
 
 /* --- names --- */
 
@@ -21,9 +22,11 @@ static oct_status match_names(oct_pair *p)
     oct_status st = OCT_OK;
     oct_map names;
 
-    p->twin = oct_arena_array(p->arena, (size_t)p->quantized->n_value_ids + 1, sizeof(*p->twin));
-    p->twin_of = oct_arena_array(p->arena, (size_t)p->exact->n_value_ids + 1, sizeof(*p->twin_of));
-    if (!p->twin || !p->twin_of) return OCT_ERR_MEMORY;
+    p->exact_of =
+        oct_arena_array(p->arena, (size_t)p->quantized->n_value_ids + 1, sizeof(*p->exact_of));
+    p->quantized_of =
+        oct_arena_array(p->arena, (size_t)p->exact->n_value_ids + 1, sizeof(*p->quantized_of));
+    if (!p->exact_of || !p->quantized_of) return OCT_ERR_MEMORY;
     oct_map_init(&names, p->ctx);
     for (int32_t i = 0; i < p->exact->n_value_ids && !st; i++) {
         oct_value *v = p->exact->values[i];
@@ -37,14 +40,14 @@ static oct_status match_names(oct_pair *p)
             v && !v->data && v->graph == p->quantized ? oct_map_get(&names, v->name) : NULL;
 
         if (!x || !oct_type_equal(&x->type, &v->type)) continue;
-        p->twin[i] = x;
-        p->twin_of[x->id] = v;
+        p->exact_of[i] = x;
+        p->quantized_of[x->id] = v;
     }
     oct_map_fini(&names);
     return st;
 }
 
-/* A pair that has little in common is a mistake, and everything said about it would be noise. */
+/* A pair with little in common is a mistake, and all results would be noise. */
 static oct_status check_matching(const oct_pair *p)
 {
     const oct_node *missing = NULL;
@@ -54,7 +57,7 @@ static oct_status check_matching(const oct_pair *p)
     for (const oct_node *k = p->exact->first; k; k = k->next) {
         if (!oct_weight_axes_of(k, &ax) || !k->out[0]) continue;
         n++;
-        if (p->twin_of[k->out[0]->id])
+        if (p->quantized_of[k->out[0]->id])
             found++;
         else if (!missing)
             missing = k;
@@ -68,17 +71,17 @@ static oct_status check_matching(const oct_pair *p)
                     (long long)n, (long long)found, missing->out[0]->name, missing->name);
 }
 
-/* --- where twins come from --- */
+/* --- where matches come from --- */
 
-/* A walk back through one network, to the next twins. */
+/* A walk upstream through one network, to the next matches. */
 typedef struct walk {
     const oct_graph *g;
-    oct_value *const *twin; /* by value id: not NULL at twins */
-    int32_t *stamp;         /* by value id */
+    oct_value *const *match; /* by value id: not NULL at matches */
+    int32_t *stamp;          /* by value id */
     int32_t serial;
     const oct_value **list;
     int32_t n_list;
-    int32_t *found; /* twins: ids in the exact network */
+    int32_t *found; /* matches: ids in the exact network */
     int32_t n_found;
 } walk;
 
@@ -91,8 +94,8 @@ static bool visit(const oct_pair *p, walk *w, const oct_value *v)
 {
     if (!v || v->data || w->stamp[v->id] == w->serial) return true;
     w->stamp[v->id] = w->serial;
-    if (w->twin[v->id]) {
-        w->found[w->n_found++] = is_exact(p, w) ? v->id : w->twin[v->id]->id;
+    if (w->match[v->id]) {
+        w->found[w->n_found++] = is_exact(p, w) ? v->id : w->match[v->id]->id;
         return true;
     }
     if (!v->producer || w->n_list == MAX_WALK) return false;
@@ -107,7 +110,8 @@ static int by_number(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Twins that v comes from, sorted. False: it comes from something that the other has not. */
+/* The matches that v is computed from, sorted. False: it depends on something that the other
+ * network does not have. */
 static bool find_sources(const oct_pair *p, walk *w, const oct_value *v)
 {
     bool good = true;
@@ -126,9 +130,9 @@ static bool find_sources(const oct_pair *p, walk *w, const oct_value *v)
     return good;
 }
 
-static bool is_true_twin(const oct_pair *p, walk *exact, walk *quantized, const oct_value *v)
+static bool is_true_match(const oct_pair *p, walk *exact, walk *quantized, const oct_value *v)
 {
-    const oct_value *q = p->twin_of[v->id];
+    const oct_value *q = p->quantized_of[v->id];
 
     if (!v->producer || !q->producer) return !v->producer && !q->producer;
     if (!find_sources(p, exact, v) || !find_sources(p, quantized, q)) return false;
@@ -137,32 +141,32 @@ static bool is_true_twin(const oct_pair *p, walk *exact, walk *quantized, const 
                0;
 }
 
-static oct_status start_walk(const oct_pair *p, const oct_graph *g, oct_value **twin, walk *w)
+static oct_status start_walk(const oct_pair *p, const oct_graph *g, oct_value **match, walk *w)
 {
     const size_t n = (size_t)g->n_value_ids + 1;
 
-    *w = (walk){.g = g, .twin = twin};
+    *w = (walk){.g = g, .match = match};
     w->stamp = oct_arena_array(p->arena, n, sizeof(*w->stamp));
     w->list = oct_arena_array(p->arena, OCT_MIN(n, (size_t)MAX_WALK) + 1, sizeof(*w->list));
     w->found = oct_arena_array(p->arena, n, sizeof(*w->found));
     return w->stamp && w->list && w->found ? OCT_OK : OCT_ERR_MEMORY;
 }
 
-/* Those that come from elsewhere are none; without them others may come from elsewhere too. */
-static oct_status drop_false_twins(oct_pair *p)
+/* Drops matches that are computed from different values; others may fail without them, too. */
+static oct_status drop_false_matches(oct_pair *p)
 {
     walk exact, quantized;
     bool changed = true;
 
-    OCT_TRY(start_walk(p, p->exact, p->twin_of, &exact));
-    OCT_TRY(start_walk(p, p->quantized, p->twin, &quantized));
+    OCT_TRY(start_walk(p, p->exact, p->quantized_of, &exact));
+    OCT_TRY(start_walk(p, p->quantized, p->exact_of, &quantized));
     for (int round = 0; round < MAX_ROUNDS && changed; round++) {
         changed = false;
         for (int32_t i = 0; i < p->exact->n_value_ids; i++) {
-            if (!p->twin_of[i] || is_true_twin(p, &exact, &quantized, p->exact->values[i]))
+            if (!p->quantized_of[i] || is_true_match(p, &exact, &quantized, p->exact->values[i]))
                 continue;
-            p->twin[p->twin_of[i]->id] = NULL;
-            p->twin_of[i] = NULL;
+            p->exact_of[p->quantized_of[i]->id] = NULL;
+            p->quantized_of[i] = NULL;
             changed = true;
         }
     }
@@ -173,6 +177,6 @@ oct_status oct_pair_match_values(oct_pair *p)
 {
     OCT_TRY(match_names(p));
     OCT_TRY(check_matching(p));
-    OCT_TRY(drop_false_twins(p));
+    OCT_TRY(drop_false_matches(p));
     return check_matching(p);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of a pair: twins by name, groups of the float network, and their cones. */
+/* The layers of a pair: fusion groups of the float network, and their quantized subgraphs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,28 +9,29 @@
 #include "quant/solve/solve.h"
 
 #define GROUPS_OF   "octet" /* the target that fuses most: what one step of a plan computes */
-#define CLAMP_DEPTH 8       /* nodes between a value and what quantizes it */
+#define CLAMP_DEPTH 8       /* nodes between a value and its quantizer */
 
 typedef struct finder {
     oct_pair *p;
     const oct_node **nodes; /* of the quantized network, in order */
     int32_t *position;      /* by node id of the quantized network: index into nodes */
-    int32_t *stamp;         /* by position: the last candidate whose cone it was in */
-    int32_t *list;          /* positions in the cone at work */
+    int32_t *stamp;         /* by position: the last candidate whose subgraph it was in */
+    int32_t *list;          /* positions in the current subgraph */
     int32_t n_list, serial;
     oct_groups groups;
-    uint8_t *is_split;      /* by group: integers are inside of it, so each node is on its own */
-    int32_t *unit_of_group; /* for those that are not split */
-    uint8_t *is_tail;       /* by node id of the exact network */
+    uint8_t *is_split;       /* by group: it has integers inside, so its nodes are layers of their
+                              * own */
+    int32_t *layer_of_group; /* for those that are not split */
+    uint8_t *is_tail;        /* by node id of the exact network */
 } finder;
 
-/* What may become a unit: a group, or a node of one that is split. */
+/* A candidate for a layer: a group, or a node of one that is split. */
 typedef struct candidate {
     const oct_node *anchor, *last;
     int32_t group; /* -1: a node alone */
 } candidate;
 
-/* --- cones --- */
+/* --- quantized subgraphs --- */
 
 static bool is_own(const finder *f, const candidate *c, const oct_value *v)
 {
@@ -58,7 +59,8 @@ static bool push(finder *f, const oct_value *v)
     return !(n->op->flags & OCT_OP_HAS_BODY) && n->graph == f->p->quantized;
 }
 
-/* Everything from the candidate's values back to those of others. False: it cannot be cut out. */
+/* Everything upstream of the candidate's values up to those of other layers. False: it cannot be
+ * separated. */
 static bool collect(finder *f, const candidate *c)
 {
     const oct_pair *p = f->p;
@@ -67,7 +69,7 @@ static bool collect(finder *f, const candidate *c)
     f->n_list = 0;
     f->serial++;
     for (int32_t i = 0; i < c->last->n_out && good; i++) {
-        const oct_value *v = c->last->out[i], *q = v ? p->twin_of[v->id] : NULL;
+        const oct_value *v = c->last->out[i], *q = v ? p->quantized_of[v->id] : NULL;
 
         if (q)
             good = push(f, q);
@@ -78,7 +80,7 @@ static bool collect(finder *f, const candidate *c)
         const oct_node *n = f->nodes[f->list[k]];
 
         for (int32_t i = 0; i < n->n_in && good; i++) {
-            const oct_value *v = n->in[i], *x = v ? p->twin[v->id] : NULL;
+            const oct_value *v = n->in[i], *x = v ? p->exact_of[v->id] : NULL;
 
             if (v && !v->data && !(x && !is_own(f, c, x))) good = push(f, v);
         }
@@ -86,31 +88,31 @@ static bool collect(finder *f, const candidate *c)
     return good && f->n_list > 0;
 }
 
-static oct_status take_cone(finder *f, oct_pair_layer *u)
+static oct_status take_subgraph(finder *f, oct_pair_layer *u)
 {
-    const oct_node **cone = oct_arena_array(f->p->arena, (size_t)f->n_list, sizeof(*cone));
+    const oct_node **subgraph = oct_arena_array(f->p->arena, (size_t)f->n_list, sizeof(*subgraph));
 
-    if (!cone) return OCT_ERR_MEMORY;
+    if (!subgraph) return OCT_ERR_MEMORY;
     qsort(f->list, (size_t)f->n_list, sizeof(*f->list), by_position);
     for (int32_t i = 0; i < f->n_list; i++) {
-        cone[i] = f->nodes[f->list[i]];
-        u->is_integer |= oct_node_is_quantize(cone[i]) || oct_node_is_dequantize(cone[i]);
+        subgraph[i] = f->nodes[f->list[i]];
+        u->is_integer |= oct_node_is_quantize(subgraph[i]) || oct_node_is_dequantize(subgraph[i]);
     }
-    u->cone = cone;
-    u->n_cone = f->n_list;
+    u->subgraph = subgraph;
+    u->n_subgraph = f->n_list;
     return OCT_OK;
 }
 
 /* --- groups --- */
 
-/* Does the quantized network do anything with this value that the group does not? */
+/* Does the quantized network use this value in a way that the group does not? */
 static bool is_seen_outside(const finder *f, const oct_value *v, int32_t group)
 {
-    const oct_value *q = f->p->twin_of[v->id];
+    const oct_value *q = f->p->quantized_of[v->id];
 
     for (int32_t i = 0; q && i < q->n_users; i++) {
         const oct_value *made = oct_node_out(q->users[i], 0);
-        const oct_value *x = made ? f->p->twin[made->id] : NULL;
+        const oct_value *x = made ? f->p->exact_of[made->id] : NULL;
 
         if (!x || !x->producer || f->groups.of_node[x->producer->id] != group) return true;
     }
@@ -127,50 +129,51 @@ static void split_groups(finder *f)
     }
 }
 
-/* --- units --- */
+/* --- layers --- */
 
-static oct_status add_unit(finder *f, const candidate *c)
+static oct_status add_layer(finder *f, const candidate *c)
 {
     oct_pair *p = f->p;
-    oct_pair_layer *u = &p->units[p->n_units];
+    oct_pair_layer *u = &p->layers[p->n_layers];
     oct_weight_axes ax;
 
     *u = (oct_pair_layer){.anchor = c->anchor,
                           .last = c->last,
                           .has_weights = oct_weight_axes_of(c->anchor, &ax),
                           .is_tail = f->is_tail[c->anchor->id]};
-    if (collect(f, c)) OCT_TRY(take_cone(f, u));
+    if (collect(f, c)) OCT_TRY(take_subgraph(f, u));
     if (!u->is_integer && !u->has_weights) return OCT_OK;
     if (c->group >= 0)
-        f->unit_of_group[c->group] = p->n_units;
+        f->layer_of_group[c->group] = p->n_layers;
     else
-        p->unit_of[c->anchor->id] = p->n_units;
-    p->n_units++;
+        p->layer_of[c->anchor->id] = p->n_layers;
+    p->n_layers++;
     return OCT_OK;
 }
 
-static oct_status find_units(finder *f)
+static oct_status find_layers(finder *f)
 {
     oct_pair *p = f->p;
 
     for (int32_t i = 0; i < f->groups.n; i++)
-        f->unit_of_group[i] = -1;
+        f->layer_of_group[i] = -1;
     for (const oct_node *n = p->exact->first; n; n = n->next) {
         const int32_t g = f->groups.of_node[n->id];
         const oct_group *group = &f->groups.item[g];
         const bool is_whole = !f->is_split[g] && group->last != group->anchor;
         const candidate c = {n, is_whole ? group->last : n, is_whole ? g : -1};
 
-        if (!is_whole || group->anchor == n) OCT_TRY(add_unit(f, &c));
+        if (!is_whole || group->anchor == n) OCT_TRY(add_layer(f, &c));
     }
     for (const oct_node *n = p->exact->first; n; n = n->next)
-        if (p->unit_of[n->id] < 0) p->unit_of[n->id] = f->unit_of_group[f->groups.of_node[n->id]];
+        if (p->layer_of[n->id] < 0)
+            p->layer_of[n->id] = f->layer_of_group[f->groups.of_node[n->id]];
     return OCT_OK;
 }
 
-/* --- sites --- */
+/* --- points --- */
 
-/* What stands between a value and its codes if some of these are not to be used. */
+/* Nodes between a value and its codes where only some of the elements are used. */
 static bool only_limits(const oct_node *n)
 {
     return n->n_in > 0 && (n->op == &oct_op_clip || n->op == &oct_op_min || n->op == &oct_op_max ||
@@ -183,29 +186,29 @@ static const oct_value *source_of(const oct_pair *p, const oct_node *q)
     const oct_value *v = q->in[0];
 
     for (int i = 0; v && i < CLAMP_DEPTH; i++) {
-        if (p->twin[v->id]) return p->twin[v->id];
+        if (p->exact_of[v->id]) return p->exact_of[v->id];
         v = v->producer && only_limits(v->producer) ? v->producer->in[0] : NULL;
     }
     return NULL;
 }
 
-static oct_status find_sites(oct_pair *p)
+static oct_status find_points(oct_pair *p)
 {
-    p->sites = oct_arena_array(p->arena, (size_t)p->quantized->n_nodes + 1, sizeof(*p->sites));
-    if (!p->sites) return OCT_ERR_MEMORY;
+    p->points = oct_arena_array(p->arena, (size_t)p->quantized->n_nodes + 1, sizeof(*p->points));
+    if (!p->points) return OCT_ERR_MEMORY;
     for (const oct_node *n = p->quantized->first; n; n = n->next) {
-        oct_site s = {.value = NULL};
+        oct_pair_point s = {.value = NULL};
         bool is_known = false;
 
         if (!oct_node_is_quantize(n) || n->in[0]->data || !oct_codes_of(n, &s.codes)) continue;
         if (!(s.value = source_of(p, n)) || s.value->type.dtype != OCT_DTYPE_F32) continue;
-        /* Nobody has others for activations. */
+        /* Activations have no other types. */
         if (oct_dtype_get(s.codes.dtype)->bits > 16 || (s.codes.n > 1 && s.codes.axis != 1))
             continue;
-        for (int32_t i = 0; i < p->n_sites && !is_known; i++)
+        for (int32_t i = 0; i < p->n_points && !is_known; i++)
             is_known =
-                p->sites[i].value == s.value && oct_codes_equal(&p->sites[i].codes, &s.codes);
-        if (!is_known) p->sites[p->n_sites++] = s;
+                p->points[i].value == s.value && oct_codes_equal(&p->points[i].codes, &s.codes);
+        if (!is_known) p->points[p->n_points++] = s;
     }
     return OCT_OK;
 }
@@ -219,7 +222,7 @@ static void add_output(oct_pair *p, const oct_value *v)
     p->outputs[p->n_outputs++] = v;
 }
 
-/* Boxes that were chosen already cannot be compared one by one: what they are chosen from can. */
+/* Boxes after NMS cannot be compared one by one: its inputs can. */
 static oct_status find_outputs(finder *f)
 {
     oct_pair *p = f->p;
@@ -235,7 +238,8 @@ static oct_status find_outputs(finder *f)
     for (int32_t k = 0; k < n; k++) {
         const oct_value *v = list[k];
 
-        if (v->type.dtype == OCT_DTYPE_F32 && p->twin_of[v->id] && oct_type_len(&v->type) > 0) {
+        if (v->type.dtype == OCT_DTYPE_F32 && p->quantized_of[v->id] &&
+            oct_type_len(&v->type) > 0) {
             add_output(p, v);
             continue;
         }
@@ -278,18 +282,18 @@ static oct_status prepare(finder *f)
     const size_t n = (size_t)p->exact->n_node_ids + 1;
     const oct_target *t = NULL;
 
-    p->unit_of = oct_arena_array(p->arena, n, sizeof(*p->unit_of));
-    p->units = oct_arena_array(p->arena, n, sizeof(*p->units));
+    p->layer_of = oct_arena_array(p->arena, n, sizeof(*p->layer_of));
+    p->layers = oct_arena_array(p->arena, n, sizeof(*p->layers));
     f->is_tail = oct_arena_alloc(p->arena, n);
-    if (!p->unit_of || !p->units || !f->is_tail) return OCT_ERR_MEMORY;
+    if (!p->layer_of || !p->layers || !f->is_tail) return OCT_ERR_MEMORY;
     for (size_t i = 0; i < n; i++)
-        p->unit_of[i] = -1;
+        p->layer_of[i] = -1;
     OCT_TRY(index_nodes(f));
     OCT_TRY(oct_target_find(p->ctx, GROUPS_OF, &t));
     OCT_TRY(oct_groups_find(p->exact, t, p->arena, &f->groups));
     f->is_split = oct_arena_alloc(p->arena, (size_t)f->groups.n + 1);
-    f->unit_of_group = oct_arena_array(p->arena, (size_t)f->groups.n + 1, sizeof(int32_t));
-    if (!f->is_split || !f->unit_of_group) return OCT_ERR_MEMORY;
+    f->layer_of_group = oct_arena_array(p->arena, (size_t)f->groups.n + 1, sizeof(int32_t));
+    if (!f->is_split || !f->layer_of_group) return OCT_ERR_MEMORY;
     return oct_tail_find(p->exact, "auto", p->arena, f->is_tail, &p->tail_text);
 }
 
@@ -300,7 +304,7 @@ oct_status oct_pair_find_layers(oct_pair *p)
     OCT_TRY(oct_pair_match_values(p));
     OCT_TRY(prepare(&f));
     split_groups(&f);
-    OCT_TRY(find_units(&f));
-    OCT_TRY(find_sites(p));
+    OCT_TRY(find_layers(&f));
+    OCT_TRY(find_points(p));
     return find_outputs(&f);
 }

@@ -57,7 +57,7 @@ static oct_status fill_histogram(oct_arena *a, const oct_histogram *h, oct_analy
     return OCT_OK;
 }
 
-/* Parameters of the widest channel: what a reader compares the numbers with. */
+/* Parameters of the widest channel, for comparison with the values. */
 static void fill_scale(const oct_grid *g, oct_analyzed_point *p)
 {
     int64_t widest = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cones of units, copied from the quantized network into the float one. */
+/* Quantized subgraphs of layers, copied from the quantized network into the float one. */
 #include "analyze/side_by_side.h"
 
 #include "graph/op.h"
 
-/* What a value of the quantized network is in the graph at work. */
+/* The copy of a value of the quantized network in the current graph. */
 typedef struct copier {
     const oct_pair *p;
     oct_graph *to;
@@ -16,8 +16,8 @@ static oct_value *operand(copier *c, const oct_value *v)
     if (c->copy[v->id]) return c->copy[v->id];
     if (v->data)
         c->copy[v->id] = oct_value_const(c->to, NULL, oct_tensor_ref(v->data));
-    else if (c->p->twin[v->id])
-        c->copy[v->id] = c->to->values[c->p->twin[v->id]->id];
+    else if (c->p->exact_of[v->id])
+        c->copy[v->id] = c->to->values[c->p->exact_of[v->id]->id];
     return c->copy[v->id];
 }
 
@@ -56,10 +56,10 @@ oct_status oct_pair_copy_subgraph(const oct_pair *p, const oct_pair_layer *u, oc
                 .copy = oct_calloc(p->ctx, (size_t)p->quantized->n_value_ids + 1, sizeof(*c.copy))};
     oct_status st = c.copy ? OCT_OK : OCT_ERR_MEMORY;
 
-    for (int32_t k = 0; k < u->n_cone && !st; k++)
-        st = copy_node(&c, u->cone[k]);
+    for (int32_t k = 0; k < u->n_subgraph && !st; k++)
+        st = copy_node(&c, u->subgraph[k]);
     for (int32_t i = 0; i < u->last->n_out && !st; i++) {
-        const oct_value *v = u->last->out[i], *q = v ? p->twin_of[v->id] : NULL;
+        const oct_value *v = u->last->out[i], *q = v ? p->quantized_of[v->id] : NULL;
 
         made[i] = q ? c.copy[q->id] : NULL;
     }
@@ -67,7 +67,7 @@ oct_status oct_pair_copy_subgraph(const oct_pair *p, const oct_pair_layer *u, oc
     return st;
 }
 
-/* Readers of the unit read its copy, which read what the unit did. */
+/* Consumers of the layer read its copy, which reads the layer's operands. */
 static oct_status splice(const oct_pair *p, const oct_pair_layer *u, oct_graph *g)
 {
     oct_value **made = oct_arena_array(g->arena, (size_t)u->last->n_out + 1, sizeof(*made));

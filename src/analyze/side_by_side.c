@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making a pair: both networks in a form that can be compared, with the pictures to run them on. */
+/* Making a pair: both networks in a form that can be compared, with the images to run them on. */
 #include "analyze/side_by_side.h"
 
 #include <string.h>
@@ -19,7 +19,7 @@ static bool has_integer_operators(const oct_graph *g)
     return false;
 }
 
-/* QLinearConv and its like become the float operator between DQ and Q, with the names it had. */
+/* QLinearConv and similar operators become DQ, the float operator and Q; names are kept. */
 static oct_status expand_operators(const oct_graph *g, oct_graph **out)
 {
     oct_graph *raised = NULL;
@@ -33,7 +33,7 @@ static oct_status expand_operators(const oct_graph *g, oct_graph **out)
     return st;
 }
 
-/* What scales are computed from, and copies on the way, would only stand in between. */
+/* Computations of scales, and copies in between, are removed. */
 static oct_status tidy(oct_graph *g)
 {
     static const oct_pass *const passes[] = {&oct_pass_fold_shapes, &oct_pass_fold_constants,
@@ -54,7 +54,7 @@ static const oct_value *find_input(const oct_graph *g, const char *name)
     return NULL;
 }
 
-/* The shapes that the float network was bound to. */
+/* Binds the quantized network to the float network's shapes. */
 static oct_status bind_inputs(oct_pair *p)
 {
     for (int32_t i = 0; i < p->quantized->n_inputs; i++) {
@@ -120,7 +120,7 @@ static int count_quantizing(const oct_graph *g)
     return k;
 }
 
-/* The first is to be the float one, the second what was made from it. */
+/* The first must be the float network, the second the one made from it. */
 static oct_status check_order(const oct_graph *exact, const oct_graph *quantized)
 {
     const int first = count_quantizing(exact), second = count_quantizing(quantized);

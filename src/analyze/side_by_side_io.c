@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks with integer inputs or outputs: Q in front of those, DQ behind these. */
+/* Networks with integer inputs or outputs: QuantizeLinear after the inputs, DequantizeLinear
+ * before the outputs. */
 #include <string.h>
 
 #include "analyze/side_by_side.h"
 #include "op/op.h"
 
-/* The first reader that says what the codes of v stand for, or NULL. */
+/* The first consumer that has the quantization parameters of v, or NULL. */
 static oct_node *dequantizer_of(const oct_value *v)
 {
     oct_codes c;
@@ -34,7 +35,7 @@ static oct_status feed_numbers(oct_graph *g, oct_value *v)
 {
     oct_node *dq = dequantizer_of(v), *q;
 
-    if (!dq) return OCT_OK; /* then it stays what it is: an input of integers */
+    if (!dq) return OCT_OK; /* then it stays an integer input */
     v->type.dtype = OCT_DTYPE_F32;
     if (!(q = convert(g, g->first, &oct_op_quantize_linear, v, dq))) return OCT_ERR_MEMORY;
     for (int32_t k = v->n_users - 1; k >= 0; k--) {
@@ -48,7 +49,7 @@ static oct_status feed_numbers(oct_graph *g, oct_value *v)
     return oct_node_infer(q);
 }
 
-/* The numbers go out under the output's name. */
+/* The dequantized values get the output's name. */
 static oct_status give_numbers(oct_graph *g, int32_t at)
 {
     oct_value *v = g->outputs[at];

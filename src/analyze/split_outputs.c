@@ -9,11 +9,11 @@
 #include "exec/plan.h"
 #include "stat/noise.h"
 
-#define GAP           30.0 /* between the magnitudes of channels: they mean different things */
+#define GAP           30.0 /* ratio of magnitudes of channels that mean different things */
 #define MOST_CHANNELS 4096
 #define MOST_RANGES   4 /* named in a part's name */
 
-/* What the channels of one output are like. */
+/* Magnitudes of the channels of one output. */
 typedef struct profile {
     const oct_value *value;
     int32_t axis; /* of the channels; -1: it is not split */
@@ -27,7 +27,7 @@ typedef struct observer {
     int32_t n;
 } observer;
 
-/* Anchors are many, what is said of each is little. */
+/* There are many anchors, and little is needed of each. */
 static int32_t channel_axis(const oct_type *t)
 {
     int32_t axis = -1;
@@ -55,7 +55,7 @@ static oct_status on_value(void *user, const oct_seen *s)
     return OCT_OK;
 }
 
-static oct_status look(const oct_pair *p, observer *o)
+static oct_status see_first_image(const oct_pair *p, observer *o)
 {
     uint8_t *wanted = oct_arena_alloc(p->arena, (size_t)p->exact->n_value_ids + 1);
     oct_plan *plan = NULL;
@@ -135,7 +135,7 @@ static oct_status name_part(const oct_pair *p, const profile *f, bool upper, con
 static oct_status add_part(oct_pair *p, const profile *f, bool upper)
 {
     const int64_t len = oct_type_len(&f->value->type);
-    oct_output_slice *o = &p->outlets[p->n_outlets++];
+    oct_output_slice *o = &p->slices[p->n_slices++];
     int64_t *places = oct_arena_array(p->arena, (size_t)len + 1, sizeof(*places));
 
     if (!places) return OCT_ERR_MEMORY;
@@ -147,7 +147,7 @@ static oct_status add_part(oct_pair *p, const profile *f, bool upper)
 
 static void add_whole(oct_pair *p, const oct_value *v)
 {
-    p->outlets[p->n_outlets++] =
+    p->slices[p->n_slices++] =
         (oct_output_slice){.value = v, .name = v->name, .n = oct_type_len(&v->type)};
 }
 
@@ -167,11 +167,11 @@ oct_status oct_pair_split_outputs(oct_pair *p)
     observer o = {.n = p->n_outputs};
 
     o.profiles = oct_arena_array(p->arena, (size_t)o.n + 1, sizeof(*o.profiles));
-    p->outlets = oct_arena_array(p->arena, 2 * (size_t)o.n + 1, sizeof(*p->outlets));
-    if (!o.profiles || !p->outlets) return OCT_ERR_MEMORY;
+    p->slices = oct_arena_array(p->arena, 2 * (size_t)o.n + 1, sizeof(*p->slices));
+    if (!o.profiles || !p->slices) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < o.n; i++)
         OCT_TRY(make_profile(p->arena, p->outputs[i], &o.profiles[i]));
-    OCT_TRY(look(p, &o));
+    OCT_TRY(see_first_image(p, &o));
     for (int32_t i = 0; i < o.n; i++) {
         profile *f = &o.profiles[i];
 

@@ -1,63 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Statistics: what the float network has at each place where the quantized one has codes. One pass,
- * each worker with its own sums, which are merged at the end.
+ * Statistics of the float network's values at each point where the quantized one has codes. One
+ * pass, each worker with its own accumulators, which are merged at the end.
  */
 #include "analyze/analyze_parts.h"
 #include "analyze/value_stats.h"
 #include "exec/plan.h"
 #include "exec/run.h"
 
-/* A value with sites on it: one value may have several. */
-typedef struct station {
-    const oct_site *site;
+/* A point to observe; one value may have several. */
+typedef struct watch {
+    const oct_pair_point *point;
     int64_t n_channels;
     oct_grid grid;
-    int32_t next; /* another site of the same value, or -1 */
-} station;
+    int32_t next; /* another point of the same value, or -1 */
+} watch;
 
 typedef struct survey {
     const oct_pair *p;
-    station *stations;
-    int32_t *first;  /* by value id of the exact network: station, or -1 */
-    oct_map by_name; /* the plan has its own values: first station + 1 */
-    oct_value_stats *tallies[OCT_FEED_MAX_WORKERS];
+    watch *watches;
+    int32_t *first;  /* by value id of the exact network: index of its first point, or -1 */
+    oct_map by_name; /* the plan has its own values: first point + 1 */
+    oct_value_stats *stats[OCT_FEED_MAX_WORKERS];
     oct_scan *scratch[OCT_FEED_MAX_WORKERS];
     int32_t n_workers;
     oct_arena *arena;
 } survey;
 
-typedef struct seer {
+typedef struct hook_state {
     survey *s;
     int32_t worker;
-} seer;
+} hook_state;
 
 /* --- hooks --- */
 
 static void see(survey *s, int32_t worker, int32_t at, const oct_seen *seen)
 {
-    for (; at >= 0; at = s->stations[at].next) {
-        const station *k = &s->stations[at];
+    for (; at >= 0; at = s->watches[at].next) {
+        const watch *k = &s->watches[at];
         const int64_t batch = seen->type->rank >= 2 ? seen->type->dim[0] : 1;
         const int64_t pixels =
             oct_type_len(seen->type) / OCT_MAX(batch * k->n_channels, (int64_t)1);
         const bool last = seen->layout == OCT_LAYOUT_CLAST;
-        oct_value_view sight = {.data = seen->data,
-                                .pixels = pixels,
-                                .channels = k->n_channels,
-                                .pitch = last ? seen->pitch : k->n_channels,
-                                .planar = !last && pixels > 1};
+        oct_value_view view = {.data = seen->data,
+                               .pixels = pixels,
+                               .channels = k->n_channels,
+                               .pitch = last ? seen->pitch : k->n_channels,
+                               .planar = !last && pixels > 1};
 
         for (int64_t i = 0; i < batch; i++) {
-            oct_value_stats_see(&s->tallies[worker][at], &sight, s->scratch[worker]);
-            sight.data += pixels * sight.pitch;
+            oct_value_stats_see(&s->stats[worker][at], &view, s->scratch[worker]);
+            view.data += pixels * view.pitch;
         }
     }
 }
 
 static oct_status on_value(void *user, const oct_seen *seen)
 {
-    const seer *k = user;
+    const hook_state *k = user;
     const uintptr_t at = (uintptr_t)oct_map_get(&k->s->by_name, seen->value->name);
 
     if (at && seen->type->dtype == OCT_DTYPE_F32) see(k->s, k->worker, (int32_t)at - 1, seen);
@@ -66,15 +66,15 @@ static oct_status on_value(void *user, const oct_seen *seen)
 
 typedef struct job {
     survey *s;
-    seer seers[OCT_FEED_MAX_WORKERS];
+    hook_state hooks[OCT_FEED_MAX_WORKERS];
 } job;
 
 static oct_status begin(void *user, int32_t worker, oct_run *r)
 {
     job *j = user;
 
-    j->seers[worker] = (seer){j->s, worker};
-    oct_run_set_seen_hook(r, on_value, &j->seers[worker]);
+    j->hooks[worker] = (hook_state){j->s, worker};
+    oct_run_set_seen_hook(r, on_value, &j->hooks[worker]);
     return OCT_OK;
 }
 
@@ -83,54 +83,54 @@ static oct_status after(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, in
     const survey *s = ((const job *)user)->s;
 
     OCT_TRY(oct_run_show_inputs(r));
-    for (int32_t i = 0; i < s->p->n_sites; i++)
-        if (s->tallies[worker][i].has_bad)
+    for (int32_t i = 0; i < s->p->n_points; i++)
+        if (s->stats[worker][i].has_bad)
             return oct_fail(ctx, OCT_ERR_FORMAT,
                             "value '%s' is not finite for '%s'; is the network sound, and the "
                             "preprocessing right?",
-                            s->stations[i].site->value->name, oct_feed_name(s->p->feed, index));
+                            s->watches[i].point->value->name, oct_feed_name(s->p->feed, index));
     return OCT_OK;
 }
 
 /* --- making --- */
 
-static oct_status make_stations(survey *s)
+static oct_status make_watches(survey *s)
 {
     const oct_pair *p = s->p;
 
-    s->stations = oct_arena_array(s->arena, (size_t)p->n_sites + 1, sizeof(*s->stations));
+    s->watches = oct_arena_array(s->arena, (size_t)p->n_points + 1, sizeof(*s->watches));
     s->first = oct_arena_array(s->arena, (size_t)p->exact->n_value_ids + 1, sizeof(int32_t));
-    if (!s->stations || !s->first) return OCT_ERR_MEMORY;
+    if (!s->watches || !s->first) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < p->exact->n_value_ids; i++)
         s->first[i] = -1;
-    for (int32_t i = 0; i < p->n_sites; i++) {
-        const oct_value *v = p->sites[i].value;
-        station *k = &s->stations[i];
+    for (int32_t i = 0; i < p->n_points; i++) {
+        const oct_value *v = p->points[i].value;
+        watch *k = &s->watches[i];
 
-        *k = (station){.site = &p->sites[i],
-                       .n_channels = v->type.rank >= 2 ? v->type.dim[1] : 1,
-                       .next = s->first[v->id]};
+        *k = (watch){.point = &p->points[i],
+                     .n_channels = v->type.rank >= 2 ? v->type.dim[1] : 1,
+                     .next = s->first[v->id]};
         s->first[v->id] = i;
-        OCT_TRY(oct_grid_make(s->arena, &k->site->codes, &k->grid));
+        OCT_TRY(oct_grid_make(s->arena, &k->point->codes, &k->grid));
         OCT_TRY(oct_map_put(&s->by_name, v->name, (void *)(uintptr_t)(i + 1)));
     }
     return OCT_OK;
 }
 
-static oct_status make_tallies(survey *s)
+static oct_status make_stats(survey *s)
 {
     int64_t most = 1;
 
-    for (int32_t i = 0; i < s->p->n_sites; i++)
-        most = OCT_MAX(most, s->stations[i].n_channels);
+    for (int32_t i = 0; i < s->p->n_points; i++)
+        most = OCT_MAX(most, s->watches[i].n_channels);
     for (int32_t w = 0; w < s->n_workers; w++) {
-        s->tallies[w] =
-            oct_arena_array(s->arena, (size_t)s->p->n_sites + 1, sizeof(oct_value_stats));
+        s->stats[w] =
+            oct_arena_array(s->arena, (size_t)s->p->n_points + 1, sizeof(oct_value_stats));
         s->scratch[w] = oct_arena_array(s->arena, (size_t)most, sizeof(oct_scan));
-        if (!s->tallies[w] || !s->scratch[w]) return OCT_ERR_MEMORY;
-        for (int32_t i = 0; i < s->p->n_sites; i++)
-            OCT_TRY(oct_value_stats_init(s->arena, &s->stations[i].grid, s->stations[i].n_channels,
-                                         &s->tallies[w][i]));
+        if (!s->stats[w] || !s->scratch[w]) return OCT_ERR_MEMORY;
+        for (int32_t i = 0; i < s->p->n_points; i++)
+            OCT_TRY(oct_value_stats_init(s->arena, &s->watches[i].grid, s->watches[i].n_channels,
+                                         &s->stats[w][i]));
     }
     return OCT_OK;
 }
@@ -152,8 +152,8 @@ static oct_status run_pass(survey *s, int32_t n_threads)
     oct_status st;
 
     if (!wanted) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < s->p->n_sites; i++)
-        wanted[s->stations[i].site->value->id] = 1;
+    for (int32_t i = 0; i < s->p->n_points; i++)
+        wanted[s->watches[i].point->value->id] = 1;
     oct_plan_options_init(&o);
     o.n_threads = n_threads;
     OCT_TRY(oct_plan_new_watching(g, &o, wanted, &plan));
@@ -165,29 +165,30 @@ static oct_status run_pass(survey *s, int32_t n_threads)
 
 static oct_status fill_point(const survey *s, int32_t i, oct_arena *a, oct_analyzed_point *p)
 {
-    const oct_site *site = &s->p->sites[i];
-    const oct_value *v = site->value;
+    const oct_pair_point *point = &s->p->points[i];
+    const oct_value *v = point->value;
 
-    *p = (oct_analyzed_point){.struct_size = sizeof(*p), .type = oct_dtype_name(site->codes.dtype)};
+    *p =
+        (oct_analyzed_point){.struct_size = sizeof(*p), .type = oct_dtype_name(point->codes.dtype)};
     p->value = oct_arena_strdup(a, v->name);
     p->layer = v->producer ? oct_arena_strdup(a, v->producer->name) : "";
     if (!p->value || !p->layer) return OCT_ERR_MEMORY;
-    return oct_value_stats_of_point(&s->tallies[0][i], s->arena, a, p);
+    return oct_value_stats_of_point(&s->stats[0][i], s->arena, a, p);
 }
 
 static oct_status survey_all(survey *s, oct_analysis *a)
 {
     int32_t n_threads;
 
-    a->points = oct_arena_array(a->arena, (size_t)s->p->n_sites + 1, sizeof(*a->points));
+    a->points = oct_arena_array(a->arena, (size_t)s->p->n_points + 1, sizeof(*a->points));
     if (!a->points) return OCT_ERR_MEMORY;
     oct_feed_workers(s->p->feed, s->p->ctx, &s->n_workers, &n_threads);
-    OCT_TRY(make_stations(s));
-    OCT_TRY(make_tallies(s));
+    OCT_TRY(make_watches(s));
+    OCT_TRY(make_stats(s));
     OCT_TRY(run_pass(s, n_threads));
-    for (int32_t i = 0; i < s->p->n_sites; i++) {
+    for (int32_t i = 0; i < s->p->n_points; i++) {
         for (int32_t w = 1; w < s->n_workers; w++)
-            oct_value_stats_merge(&s->tallies[0][i], &s->tallies[w][i]);
+            oct_value_stats_merge(&s->stats[0][i], &s->stats[w][i]);
         OCT_TRY(fill_point(s, i, a->arena, &a->points[i]));
         a->n_points++;
     }
@@ -199,7 +200,7 @@ oct_status oct_analyze_statistics(oct_analysis *a, const oct_pair *p)
     survey s = {.p = p};
     oct_status st;
 
-    if (p->n_sites == 0) return OCT_OK;
+    if (p->n_points == 0) return OCT_OK;
     oct_map_init(&s.by_name, p->ctx);
     st = (s.arena = oct_arena_new(p->ctx)) ? survey_all(&s, a) : OCT_ERR_MEMORY;
     oct_map_fini(&s.by_name);

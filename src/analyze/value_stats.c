@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds up what the numbers of a value are like. */
+/* Accumulates statistics of the elements of a value. */
 #include "analyze/value_stats.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 enum {
     SLOTS = 256, /* of the histogram: 128 to 256 bins */
-    BLOCK = 512, /* numbers looked at together */
+    BLOCK = 512, /* elements processed together */
 };
 
 oct_status oct_grid_make(oct_arena *a, const oct_codes *c, oct_grid *g)
@@ -45,7 +45,7 @@ oct_status oct_value_stats_init(oct_arena *a, const oct_grid *g, int64_t n_chann
     return OCT_OK;
 }
 
-/* Nearest whole number, ties to even, without a call: numbers this small have no fraction behind
+/* Nearest integer, ties to even, without a call: at this magnitude floats have no fraction after
  * the addition. */
 static float nearest(float t)
 {
@@ -54,8 +54,8 @@ static float nearest(float t)
     return (t + large) - large;
 }
 
-/* Codes of n numbers under scales `step` apart, from the lowest code; and what they stand for.
- * Returns how many numbers no code can hold: nearer to one beyond the ends than to those. */
+/* Codes of n elements under scales `step` apart, from the lowest code; and their values. Returns
+ * how many elements are clipped: nearer to a code beyond the ends than to those. */
 static int64_t quantize(const oct_grid *g, const float *x, int64_t n, int64_t channel, int step,
                         int32_t *code, float *back)
 {
@@ -94,7 +94,7 @@ static void add_powers(oct_value_stats *t, const float *x, const float *back, in
     t->n += n;
 }
 
-/* n numbers in a row, of one channel (step 0) or of channels one after the other (step 1). */
+/* n contiguous elements, of one channel (step 0) or of consecutive channels (step 1). */
 static void see_row(oct_value_stats *t, const float *x, int64_t n, int64_t channel, int step)
 {
     int32_t code[BLOCK];
@@ -110,7 +110,7 @@ static void see_row(oct_value_stats *t, const float *x, int64_t n, int64_t chann
     }
 }
 
-static void see_sight(oct_value_stats *t, const oct_value_view *s)
+static void see_view(oct_value_stats *t, const oct_value_view *s)
 {
     const bool each = t->grid->n > 1;
 
@@ -145,7 +145,7 @@ void oct_value_stats_see(oct_value_stats *t, const oct_value_view *s, oct_scan *
         all.zeros += scratch[c].zeros;
     }
     oct_histogram_see(&t->histogram, s, &all);
-    see_sight(t, s);
+    see_view(t, s);
 }
 
 void oct_value_stats_merge(oct_value_stats *t, const oct_value_stats *other)

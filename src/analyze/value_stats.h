@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the numbers of one value are like, and what its codes make of them. */
+/* Statistics of the elements of one value, and of the error of its codes. */
 #ifndef OCT_ANALYZE_VALUE_STATS_H
 #define OCT_ANALYZE_VALUE_STATS_H
 
@@ -8,7 +8,7 @@
 #include "stat/distance.h"
 #include "stat/histogram.h"
 
-/* Scales for a row of numbers, as far as it has any. */
+/* Quantization parameters of a contiguous row, if it has any. */
 typedef struct oct_grid {
     int64_t n;           /* one for each channel, or one */
     float *scale, *zero; /* n */
@@ -24,7 +24,7 @@ static inline int32_t oct_grid_levels(const oct_grid *g)
 
 #define OCT_VALUE_STATS_POWERS 4
 
-/* What was seen of a value: mergeable, and as large for one picture as for many. */
+/* Accumulated statistics of a value: mergeable, of the same size for any number of images. */
 typedef struct oct_value_stats {
     const oct_grid *grid;
     int64_t n_channels;
@@ -45,7 +45,7 @@ oct_status oct_value_stats_init(oct_arena *a, const oct_grid *g, int64_t n_chann
 void oct_value_stats_see(oct_value_stats *t, const oct_value_view *s, oct_scan *scratch);
 void oct_value_stats_merge(oct_value_stats *t, const oct_value_stats *other);
 
-/* point_stats.c: what follows from it, but for names and types; lists live in arena a. */
+/* point_stats.c: derived figures, except names and types; arrays live in arena a. */
 oct_status oct_value_stats_of_point(const oct_value_stats *t, oct_arena *scratch, oct_arena *a,
                                     oct_analyzed_point *p);
 

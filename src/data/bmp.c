@@ -61,7 +61,7 @@ static oct_status read_sizes(oct_ctx *ctx, bitmap *b)
     return OCT_OK;
 }
 
-/* Behind the header lie masks, if it is too old to hold them, and then the palette. */
+/* After the header come masks, if it is too old to hold them, and then the palette. */
 static oct_status read_colors(oct_ctx *ctx, bitmap *b)
 {
     const bool with_masks = b->storage != PLAIN;
@@ -139,7 +139,7 @@ static void read_pixel(const bitmap *b, size_t row, int64_t x, uint8_t *rgb)
     }
     v = b->file.data[row + i * b->bits / 8];
     v = v >> (8 - b->bits - i * b->bits % 8) & ((1u << b->bits) - 1);
-    if (v >= b->n_colors) { /* nobody's colour: black, as elsewhere */
+    if (v >= b->n_colors) { /* outside the palette: black, as in other readers */
         memset(rgb, 0, 3);
         return;
     }
@@ -186,7 +186,7 @@ static oct_status size(oct_ctx *ctx, oct_bytes file, oct_image_header *out)
     return OCT_OK;
 }
 
-/* Many texts begin with BM: the size of the header must be one of those there are. */
+/* Many texts begin with BM: the size of the header must be one of the known ones. */
 static bool knows(oct_bytes file)
 {
     static const uint32_t sizes[] = {CORE_HEADER, INFO_HEADER, 52, 56, 64, 108, 124};

@@ -103,7 +103,7 @@ static char *put_utf8(char *to, uint32_t code)
     return to;
 }
 
-/* Behind a backslash: *to gets what it stands for. */
+/* An escape after a backslash: *to gets the character. */
 static oct_status read_escape(literal *l, char **to)
 {
     static const char from[] = "ntr\\'\"/", plain[] = "\n\t\r\\'\"/";
@@ -133,7 +133,7 @@ static oct_status read_escape(literal *l, char **to)
     return OCT_OK;
 }
 
-/* A text in quotes of either kind. An escape is longer than what it stands for. */
+/* A string in quotes of either kind. An escape is longer than its character. */
 static oct_status read_string(literal *l, size_t *len)
 {
     const char quote = *l->p;
@@ -204,7 +204,7 @@ static oct_status read_entries(literal *l, bool is_map, char close)
     }
     l->p++;
     skip_blanks(l);
-    return *l->p ? fail_literal(l, "something behind the end") : OCT_OK;
+    return *l->p ? fail_literal(l, "something after the end") : OCT_OK;
 }
 
 oct_status oct_class_names_literal(oct_class_names *c, const char *what, const char *text)

@@ -7,7 +7,7 @@
 
 #include "data/tree.h"
 
-enum { OCT_MAX_CLASSES = 1 << 16 }; /* more names than this are no names of classes */
+enum { OCT_MAX_CLASSES = 1 << 16 }; /* a longer list is not one of class names */
 
 struct oct_class_names {
     oct_ctx *ctx;

@@ -64,7 +64,7 @@ static oct_status find_root(reader *r)
                     path->line, path->column, r->root);
 }
 
-/* Where an entry of train or val points. Exports of Roboflow begin with a "../" too many. */
+/* The path of an entry of train or val. Exports of Roboflow begin with a "../" too many. */
 static oct_status find_entry(reader *r, const oct_tree *e, const char **out)
 {
     const char *text = oct_tree_text(e), *other;
@@ -169,7 +169,7 @@ static oct_status read_entry(reader *r, const oct_tree *e)
     return oct_is_folder(path) ? read_folder(r, path) : read_list(r, path);
 }
 
-/* The first of the keys that says something. */
+/* The first of the keys that has a value. */
 static oct_status read_split(reader *r, const char *const *keys)
 {
     for (int i = 0; keys[i]; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets: what was given is recognised, read, and cut down to what was asked for. */
+/* Datasets: recognising the kind, reading it, and selecting what was asked for. */
 #include "data/dataset.h"
 
 #include <math.h>
@@ -110,7 +110,7 @@ bool oct_label_is_empty(oct_dataset *d, const oct_label *l, const char *file)
     return true;
 }
 
-/* --- which of them --- */
+/* --- selection --- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -266,7 +266,7 @@ void oct_dataset_close(oct_dataset *d)
     oct_free(d->ctx, d);
 }
 
-/* --- looking at it --- */
+/* --- reading --- */
 
 static const oct_item *item_at(const oct_dataset *d, int64_t i)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a dataset, and what its readers (one file for each format) fill in. */
+/* The inside of a dataset, filled by its readers (one file for each format). */
 #ifndef OCT_DATA_DATASET_H
 #define OCT_DATA_DATASET_H
 
@@ -8,7 +8,7 @@
 #include "data/image.h"
 #include "data/notes.h"
 
-/* What is known of a picture; only looked at where broken ones are left out. */
+/* Status of a picture; only used where broken ones are skipped. */
 enum { OCT_ITEM_UNKNOWN, OCT_ITEM_GOOD, OCT_ITEM_BROKEN };
 
 /* One picture, or one set of tensors. */
@@ -19,7 +19,7 @@ typedef struct oct_item {
     int32_t class_index;
     int32_t n_labels;
     const oct_label *labels; /* of the arena */
-    atomic_uchar state;      /* set as a loader comes to it, on any thread */
+    atomic_uchar state;      /* set when a loader reaches it, on any thread */
 } oct_item;
 
 typedef struct oct_category {
@@ -76,8 +76,8 @@ oct_status oct_dataset_add(oct_dataset *d, const char *path);
 oct_status oct_dataset_add_category(oct_dataset *d, const char *name, int64_t id);
 
 /*
- * Call it where a broken entry was found and the reason is set: puts `where` in front of it; if
- * broken entries are to be left out, counts this one and returns OCT_OK. Want of memory is no
+ * Call it where a broken entry was found and the reason is set: prefixes the reason with `where`;
+ * if broken entries are to be skipped, counts this one and returns OCT_OK. Out of memory is not a
  * broken entry.
  */
 oct_status oct_dataset_bad(oct_dataset *d, oct_status st, const char *where);
@@ -97,16 +97,16 @@ oct_status oct_labels_give(oct_dataset *d, oct_labels *l, oct_item *item);
 
 /* Fails unless the four numbers are finite, not huge, and the sides not negative. */
 oct_status oct_label_check(oct_ctx *ctx, const oct_label *label);
-/* Fails if a picture of this size (0: not known) has nothing of the box. */
+/* Fails if the box lies entirely outside a picture of this size (0: not known). */
 oct_status oct_label_check_inside(oct_ctx *ctx, const oct_label *label, int64_t width,
                                   int64_t height);
 
-/* Is the box a mere point or line? Notes it (with its file) as left out: nothing is to be found. */
+/* Is the box a point or a line? Notes it (with its file) as skipped: there is nothing to detect. */
 bool oct_label_is_empty(oct_dataset *d, const oct_label *label, const char *file);
 
 /*
- * The next picture that is not broken, for those who run networks; *out NULL after the last. A
- * broken one is an error, or with skip_bad left out and noted; so is it if none is left. Errors go
+ * The next picture that is not broken, for running networks; *out NULL after the last. A broken one
+ * is an error, or with skip_bad skipped and noted; it is also an error if none is left. Errors go
  * to `ctx`. Give pictures back with oct_loader_done().
  */
 oct_status oct_loader_take(oct_loader *l, oct_ctx *ctx, const oct_loaded **out);
@@ -133,7 +133,7 @@ oct_status oct_read_class_folders(oct_dataset *d, const char *folder);
 bool oct_is_inputs(const char *path);
 oct_status oct_read_input(oct_dataset *d, const char *path);
 
-/* Finds out what was given and calls its reader. Either may be NULL, not both. */
+/* Recognises the kind and calls its reader. Either may be NULL, not both. */
 oct_status oct_dataset_recognise(oct_dataset *d, const char *images, const char *annotations);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* EXIF: the one thing of it that matters here, which way is up. */
+/* EXIF: only the orientation is used. */
 #include <string.h>
 
 #include "data/image.h"
@@ -7,7 +7,7 @@
 #define TAG_ORIENTATION 0x0112
 #define TYPE_SHORT      3
 
-/* A TIFF block in either order of bytes. Reads beyond its end give 0, which means nothing. */
+/* A TIFF block in either byte order. Reads beyond its end give 0, which has no meaning. */
 typedef struct tiff {
     oct_bytes bytes;
     bool big_endian;

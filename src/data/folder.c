@@ -15,7 +15,7 @@
 #define MAX_CLASSES 1000000
 #define MAX_DEPTH   32 /* of folders in folders */
 
-/* A folder at work, and those it lies in: a link may lead back to one of them. */
+/* The current folder, and its ancestors: a link may lead back to one of them. */
 typedef struct step {
     const struct step *above;
     dev_t device;

@@ -13,7 +13,7 @@
 static const oct_codec *const codecs[] = {&oct_codec_jpeg, &oct_codec_png, &oct_codec_webp,
                                           &oct_codec_bmp, &oct_codec_tiff};
 
-/* Kinds that people have and octet does not read, by their first bytes. */
+/* Common formats that octet does not read, by their first bytes. */
 static const struct {
     const char *name;
     size_t at, size;

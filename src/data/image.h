@@ -24,15 +24,15 @@ typedef struct oct_bytes {
     size_t size;
 } oct_bytes;
 
-/* What a file's header says of its picture. */
+/* Facts from a file's header. */
 typedef struct oct_image_header {
     int32_t width, height; /* as stored */
     int orientation;       /* EXIF's, 1 to 8; 1 if there is none */
 } oct_image_header;
 
 /*
- * One file format. `decode` also tells the EXIF orientation (1 to 8; 1 if there is none). A file
- * that ends too early is broken: no half pictures.
+ * One file format. `decode` also reads the EXIF orientation (1 to 8; 1 if there is none). A
+ * truncated file is broken: no partial pictures.
  */
 typedef struct oct_codec {
     const char *name;
@@ -44,7 +44,7 @@ typedef struct oct_codec {
     oct_status (*encode)(oct_ctx *ctx, const oct_image *im, oct_writer *w); /* NULL: only read */
 } oct_codec;
 
-/* A note in every picture that is written: octet replaces only files that it made itself. */
+/* A comment in every picture that is written: octet replaces only files that it made itself. */
 #define OCT_IMAGE_MADE_BY "made by octet"
 
 extern const oct_codec oct_codec_jpeg; /* jpeg.c, the only place that sees libjpeg */
@@ -68,7 +68,7 @@ oct_status oct_image_peek(oct_ctx *ctx, const char *path, int32_t *width, int32_
 /* The orientation in an EXIF block ("II*\0..." or "MM\0*..."); 1 if it says none. */
 int oct_exif_orientation(oct_bytes exif);
 
-/* Turns and mirrors the picture so that it is upright; *im is replaced. */
+/* Rotates and mirrors the picture so that it is upright; *im is replaced. */
 oct_status oct_exif_apply(oct_ctx *ctx, int orientation, oct_image **im);
 
 #endif

@@ -69,8 +69,7 @@ static oct_status add_list(oct_dataset *d, const char *path)
     return st;
 }
 
-/* A folder, a video, a list (.txt), or else a picture: whether it is one shows when it is decoded.
- */
+/* A folder, a video, a list (.txt), or else a picture: decoding shows whether it is one. */
 static oct_status add_path(oct_dataset *d, const char *path)
 {
     if (oct_is_folder(path)) return oct_read_pictures(d, path);
@@ -150,7 +149,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* A pattern may match more than pictures: those are named, and no error. */
+/* A pattern may match other files than pictures: those are reported, and no error. */
 static oct_status add_pattern(oct_dataset *d, const char *pattern)
 {
     glob_t found = {0};

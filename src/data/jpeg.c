@@ -13,7 +13,7 @@
 #define QUALITY   92
 #define MAX_SCANS 500 /* a progressive file can ask for endless work */
 
-/* What a decoder or an encoder needs, with the way out of the library's depths. */
+/* State of a decoder or an encoder, with the jump buffer for the library's errors. */
 typedef struct session {
     struct jpeg_error_mgr errors; /* first: the library hands back a pointer to it */
     struct jpeg_progress_mgr progress;
@@ -66,7 +66,7 @@ static void init_source(j_decompress_ptr d)
     (void)d;
 }
 
-/* All of the file is there from the start: who asks for more has been promised too much. */
+/* The whole file is in memory: a request for more data means that it is truncated. */
 static boolean fill_source(j_decompress_ptr d)
 {
     session *s = (session *)(void *)d->err;
@@ -133,7 +133,7 @@ static int orientation_of(const session *s)
     return 1;
 }
 
-/* Four-colour files are stored inverted, by Adobe's custom; everybody reads them so. */
+/* CMYK files are stored inverted, as Adobe does; all readers assume it. */
 static void from_cmyk(const uint8_t *cmyk, uint8_t *rgb, int32_t n)
 {
     for (int32_t i = 0; i < n; i++, cmyk += 4, rgb += 3) {
@@ -155,7 +155,7 @@ static void read_rows(session *s)
     }
 }
 
-/* Everything that may jump out. What it makes is kept in the session, so nothing is lost. */
+/* Everything that may longjmp. What it allocates is kept in the session, so nothing leaks. */
 static oct_status decode_inside(oct_ctx *ctx, session *s, oct_bytes file, int64_t max_pixels)
 {
     if (setjmp(s->on_error)) return oct_fail(ctx, OCT_ERR_FORMAT, "broken JPEG: %s", s->text);
@@ -232,7 +232,7 @@ static oct_status encode_inside(oct_ctx *ctx, session *s, const oct_image *im)
     jpeg_write_marker(&s->out, JPEG_COM, (const JOCTET *)OCT_IMAGE_MADE_BY,
                       (unsigned)strlen(OCT_IMAGE_MADE_BY));
     while (s->out.next_scanline < s->out.image_height) {
-        /* The library does not write to its rows, it only does not say so. */
+        /* The library does not write to its rows; its interface lacks the const. */
         JSAMPROW row = (JSAMPROW)im->rgb + (size_t)s->out.next_scanline * (size_t)im->width * 3;
 
         jpeg_write_scanlines(&s->out, &row, 1);

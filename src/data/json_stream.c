@@ -95,7 +95,7 @@ oct_status oct_json_stream_key(oct_json_stream *s, char key[OCT_JSON_KEY_SIZE])
     return OCT_OK;
 }
 
-/* Behind a value: brackets are counted, strings passed over, nothing else is checked. */
+/* Skips a value: brackets are counted, strings skipped, nothing else is checked. */
 static const char *value_end(const oct_json_stream *s)
 {
     const char *p = s->p;
@@ -113,7 +113,7 @@ static const char *value_end(const oct_json_stream *s)
             break;
         case '}':
         case ']':
-            if (!depth) return p; /* closes what is around a number or a word */
+            if (!depth) return p; /* ends a number or a word */
             if (!--depth) return p + 1;
             break;
         case ',':

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Large JSON files, one element at a time: the outer objects and arrays are walked in place, and
- * only one element is a tree in memory at any moment. jansson reads the elements.
+ * Large JSON files, one element at a time: the outer objects and arrays are parsed in place, and
+ * only one element is a tree in memory at any moment. jansson parses the elements.
  */
 #ifndef OCT_DATA_JSON_STREAM_H
 #define OCT_DATA_JSON_STREAM_H
@@ -17,7 +17,7 @@ typedef struct oct_json_stream {
     int64_t line;
 } oct_json_stream;
 
-/* `data` is borrowed. Failures name the line; the caller puts the file's name in front. */
+/* `data` is borrowed. Failures name the line; the caller adds the file's name. */
 void oct_json_stream_init(oct_json_stream *s, oct_ctx *ctx, const void *data, size_t size);
 
 /* '{', '[', '"', or the first character of another value; '\0' at the end of the file. */
@@ -38,12 +38,12 @@ oct_status oct_json_stream_more(oct_json_stream *s, char close, int64_t *n, bool
 /* The entry's key; longer ones are cut, escapes are left as they are. */
 oct_status oct_json_stream_key(oct_json_stream *s, char key[OCT_JSON_KEY_SIZE]);
 
-/* Passes over a value without looking into it. */
+/* Skips a value without parsing it. */
 oct_status oct_json_stream_skip(oct_json_stream *s);
 
 /*
- * The value as a tree, to be given to json_decref(). If it is broken but it is clear where it
- * ends, the stream stands behind it and *ends is true: the caller may go on. `ends` may be NULL.
+ * The value as a tree, to be given to json_decref(). If it is broken but its end is known, the
+ * stream continues after it and *ends is true: the caller may go on. `ends` may be NULL.
  */
 oct_status oct_json_stream_value(oct_json_stream *s, json_t **out, bool *ends);
 

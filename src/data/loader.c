@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader: threads take pictures in order, each into the slot of a ring that is its own, and the
- * caller receives them in order. A slot is empty, being filled, ready, or the caller's; a thread
- * that would need a slot that is not empty waits, so memory is bounded by the ring.
+ * The loader: threads take pictures in order, each into its own slot of a ring, and the caller
+ * receives them in order. A slot is empty, being filled, ready, or the caller's; a thread whose
+ * next slot is not empty waits, so memory is bounded by the ring.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -51,7 +51,7 @@ struct oct_loader {
     bool stop;
 };
 
-/* How many frames a video has is known for sure only when it was decoded: missing ones are none. */
+/* The number of frames of a video is certain only after decoding: missing ones are no error. */
 static bool may_skip(const oct_loader *l, int64_t index)
 {
     return l->d->skip_bad || l->d->items[index].frame >= 0;
@@ -152,7 +152,7 @@ static oct_status make_lock(oct_loader *l)
     return OCT_OK;
 }
 
-/* Signals are for the program's own threads: these block them all. */
+/* Signals are for the program's own threads: these block all of them. */
 static oct_status start_threads(oct_loader *l)
 {
     sigset_t all, before;
@@ -263,7 +263,7 @@ oct_status oct_loader_next(oct_loader *l, const oct_loaded **out)
         return oct_fail(l->ctx, OCT_ERR_STATE, "loader: there are no more pictures");
     s = &l->slots[l->next_give % l->depth];
     pthread_mutex_lock(&l->lock);
-    if (s->state == SLOT_GIVEN) { /* waiting would be for ever */
+    if (s->state == SLOT_GIVEN) { /* waiting would never end */
         pthread_mutex_unlock(&l->lock);
         return oct_fail(l->ctx, OCT_ERR_STATE, "loader: all %d pictures are given out", l->depth);
     }
@@ -286,7 +286,7 @@ void oct_loader_done(oct_loader *l, const oct_loaded *item)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* With skip_bad, nothing at all could be used. */
+/* With skip_bad: no picture could be used. */
 static oct_status none_left(const oct_loader *l, oct_ctx *ctx)
 {
     const char *why = oct_notes_about(l->d->notes, OCT_NOTE_BROKEN);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was left out of a dataset and why: counts, and the first few names for people to look at. */
+/* What was skipped in a dataset and why: counts, and the first few names. */
 #ifndef OCT_DATA_NOTES_H
 #define OCT_DATA_NOTES_H
 
 #include "base/mem.h"
 
 typedef enum oct_note_kind {
-    OCT_NOTE_NO_PICTURE, /* a file of a folder of pictures that is none */
+    OCT_NOTE_NO_PICTURE, /* a file in a folder of pictures that is none */
     OCT_NOTE_MISSING,    /* a picture that the labels name */
     OCT_NOTE_ENTRY,      /* a label or a line that is wrong */
     OCT_NOTE_EMPTY_BOX,  /* a label without area */
-    OCT_NOTE_BROKEN,     /* a picture that cannot be decoded; last, as this is found out late */
+    OCT_NOTE_BROKEN,     /* a picture that cannot be decoded; last, because it is found late */
     OCT_NOTE_N_KINDS
 } oct_note_kind;
 

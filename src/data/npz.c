@@ -10,7 +10,7 @@
 
 #define MAX_HEADER  ((size_t)64 << 10) /* of a .npy file; NumPy's own have some hundred bytes */
 #define MAX_ARRAYS  100000
-#define MAX_DEFLATE 1032 /* no compressed byte can become more */
+#define MAX_DEFLATE 1032 /* no compressed byte can expand to more */
 
 typedef struct array {
     const char *name;
@@ -133,7 +133,7 @@ static oct_status read_bytes(oct_npz *z, size_t i, void *dst, size_t size)
     return st;
 }
 
-/* Puts the file and the array in front of the reason. */
+/* Prefixes the reason with the file and the array. */
 static oct_status fail_array(oct_npz *z, size_t i, oct_status st)
 {
     oct_fail_at(z->ctx, st, z->arrays[i].name);

@@ -13,7 +13,7 @@ void oct_npz_close(oct_npz *z); /* accepts NULL */
 size_t oct_npz_count(const oct_npz *z);
 const char *oct_npz_name(const oct_npz *z, size_t i); /* without ".npy" */
 
-/* Element type and shape of array i; its data is not looked at. */
+/* Element type and shape of array i, without reading its data. */
 oct_status oct_npz_type(oct_npz *z, size_t i, oct_type *out);
 oct_status oct_npz_read(oct_npz *z, size_t i, oct_tensor **out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoded bytes to the network's input in one pass: each resized row is written where it belongs.
- */
+/* Decoded bytes to the network's input in one pass: each resized row is written to its
+ * destination. */
 #include "data/preprocess.h"
 
 #include <math.h>
@@ -68,10 +68,10 @@ oct_status oct_preprocess_check(oct_ctx *ctx, const oct_preprocess *p)
 
 /* --- geometry --- */
 
-/* How the picture lies in the network's input: rounded half to even, as Python does. */
+/* Position of the picture in the network's input: rounded half to even, as Python does. */
 typedef struct geometry {
-    oct_span x, y;  /* the part of the resized picture that is seen */
-    int32_t ox, oy; /* where it goes */
+    oct_span x, y;  /* the part of the resized picture that is used */
+    int32_t ox, oy; /* its destination */
 } geometry;
 
 static int32_t scaled(int32_t side, double ratio, int32_t lo, int32_t hi)
@@ -131,7 +131,7 @@ static oct_mapping mapping_of(const geometry *g)
 
 /* --- writing --- */
 
-/* Where values go: `channel` and `pixel` are steps in elements. */
+/* Destination of elements: `channel` and `pixel` are steps in elements. */
 typedef struct sink {
     const oct_preprocess *p;
     oct_dtype dtype;
@@ -192,7 +192,7 @@ static void write_bytes(const sink *s, int c, int64_t at, const uint8_t *src, in
     }
 }
 
-/* n pixels from pixel index `at` on, planes of n bytes each. */
+/* n pixels from pixel index `at` on, from three channels of n bytes each. */
 static void write_row(const sink *s, int64_t at, const uint8_t *planes, int32_t n)
 {
     for (int c = 0; c < s->n_channels; c++) {
@@ -221,7 +221,7 @@ static void write_pad(const sink *s, int64_t at, int64_t n)
     }
 }
 
-/* Luma in 16-bit fixed point, over the first plane. */
+/* Luma in 16-bit fixed point, into the first channel. */
 static void to_gray(const uint8_t *planes, uint8_t *gray, int32_t n)
 {
     const uint8_t *r = planes, *g = planes + n, *b = planes + 2 * (size_t)n;

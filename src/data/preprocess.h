@@ -5,10 +5,10 @@
 
 #include "data/image.h"
 
-/* What the caller knows of, the rest at its default. */
+/* The options that the caller's struct has, the rest at their defaults. */
 void oct_preprocess_read(oct_preprocess *to, const oct_preprocess *from);
 
-/* Fails if a field makes no sense. */
+/* Fails if a field is not valid. */
 oct_status oct_preprocess_check(oct_ctx *ctx, const oct_preprocess *p);
 
 /* Bytes of the network's input for one picture. */

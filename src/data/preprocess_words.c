@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preprocessing in words: "size=640x640,fit=letterbox,...", read and written by one table. */
+/* Preprocessing as text: "size=640x640,fit=letterbox,...", read and written by one table. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

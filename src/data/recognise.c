@@ -23,7 +23,7 @@
 #include "data/files.h"
 #include "data/tensors.h"
 
-/* By names first, which is quick; a picture may have any name, though. */
+/* By extension first, which is fast; but a picture may have any name. */
 static oct_status has_pictures(oct_dataset *d, const char *folder, const oct_listing *l, bool *out)
 {
     const char *path;
@@ -88,7 +88,7 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Bytes that no text has. */
+/* Bytes that text does not contain. */
 static bool is_binary(const uint8_t *p, size_t size)
 {
     for (size_t i = 0; i < size && i < 4096; i++)
@@ -106,7 +106,7 @@ static oct_status check_labels(oct_ctx *ctx, const char *path)
     OCT_TRY(oct_file_map(ctx, path, &f));
     kind = oct_sniff(oct_file_data(f), oct_file_size(f));
     if (kind && !strcmp(kind->name, "a text file"))
-        what = NULL; /* a wrong line of it is told by its number */
+        what = NULL; /* its parser reports a wrong line by its number */
     else if (is_binary(oct_file_data(f), oct_file_size(f)))
         what = kind                               ? kind->name
                : oct_has_extension(path, ".onnx") ? "an ONNX network"

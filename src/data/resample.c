@@ -41,7 +41,7 @@ struct oct_resampler {
 
 /* --- weights --- */
 
-/* Where output pixel i falls among two neighbours; at the border only one counts. */
+/* Position of output pixel i between two neighbours; at the border only one counts. */
 static void linear_taps(taps *t, const oct_span *s)
 {
     const double scale = (double)s->from / s->to;
@@ -141,7 +141,7 @@ static void antialias_row(const uint8_t *src, uint8_t *dst, const taps *t)
             g += p[1] * w[k];
             b += p[2] * w[k];
         }
-        /* The weights' rounding may carry a white pixel over the top. */
+        /* Rounding of the weights may exceed white: clamp. */
         dst[i] = (uint8_t)OCT_MIN(r >> ANTIALIAS_BITS, 255);
         dst[n + i] = (uint8_t)OCT_MIN(g >> ANTIALIAS_BITS, 255);
         dst[2 * n + i] = (uint8_t)OCT_MIN(b >> ANTIALIAS_BITS, 255);
@@ -168,7 +168,7 @@ static void *ring_row(const oct_resampler *r, int32_t y)
     return r->ring + (size_t)(y % r->n_ring) * r->row_size;
 }
 
-/* The horizontal pass of source rows [lo, hi), those that are not there yet. */
+/* The horizontal pass of source rows [lo, hi) that are not in the ring yet. */
 static void fill_ring(oct_resampler *r, int32_t lo, int32_t hi)
 {
     for (int32_t y = OCT_MAX(lo, r->computed); y < hi; y++) {
@@ -267,7 +267,7 @@ oct_status oct_resampler_new(oct_ctx *ctx, oct_interpolation interpolation, cons
     if (!r) return OCT_ERR_MEMORY;
     r->ctx = ctx;
     r->im = im;
-    /* Nothing to resize: both ways give the picture itself, and this one quickly. */
+    /* No resizing: both methods give the picture itself, and this is faster. */
     r->interpolation =
         x.from == x.to && y.from == y.to ? OCT_INTERPOLATION_ANTIALIAS : interpolation;
     if ((st = make_taps(ctx, r->interpolation, &x, &r->x))) goto fail;

@@ -21,8 +21,8 @@ oct_status oct_resampler_new(oct_ctx *ctx, oct_interpolation interpolation, cons
 void oct_resampler_free(oct_resampler *r); /* accepts NULL */
 
 /*
- * The next row of the window: three planes (red, green, blue) of x.count bytes, one behind the
- * other. Borrowed until the next call; y.count calls at most.
+ * The next row of the window: three rows (red, green, blue) of x.count bytes, one after the other.
+ * Borrowed until the next call; y.count calls at most.
  */
 const uint8_t *oct_resampler_next(oct_resampler *r);
 

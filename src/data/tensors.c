@@ -24,7 +24,7 @@ typedef struct array {
 
 /* The files of one input, one for each item. */
 typedef struct column {
-    const char *name; /* NULL: whatever the input is called */
+    const char *name; /* NULL: matches any input */
     oct_names files;
 } column;
 
@@ -99,7 +99,7 @@ static int64_t count_numbered(const oct_tensors *t, const char *name, size_t len
     return n < 2 ? 0 : n;
 }
 
-/* Items that an array tells of; 1: it belongs to all. */
+/* Number of items in an array; 1: it belongs to all. */
 static int64_t count_items(const oct_tensors *t, const array *a)
 {
     size_t len = strlen(a->name);
@@ -143,7 +143,7 @@ oct_status oct_read_npz(oct_dataset *d, const char *path)
     if (!copy) return OCT_ERR_MEMORY;
     OCT_TRY(oct_npz_open(d->ctx, path, &t->npz));
     OCT_TRY(list_arrays(d, t));
-    for (size_t i = 0; i < t->n_arrays; i++) { /* the least that is more than one */
+    for (size_t i = 0; i < t->n_arrays; i++) { /* the smallest above one */
         const int64_t k = count_items(t, &t->arrays[i]);
 
         if (k > 1 && (n <= 1 || k < n)) n = k;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Datasets of tensors: from .npy and .npz files, for networks that do not eat pictures. */
+/* Datasets of tensors: from .npy and .npz files, for networks whose inputs are not pictures. */
 #ifndef OCT_DATA_TENSORS_H
 #define OCT_DATA_TENSORS_H
 

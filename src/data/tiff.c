@@ -87,7 +87,7 @@ static int see_error(TIFF *tif, void *user, const char *module, const char *fmt,
     (void)tif;
     (void)module;
     if (!*s->text) (void)vsnprintf(s->text, sizeof(s->text), fmt, args);
-    return 1; /* dealt with: nothing is printed */
+    return 1; /* handled: nothing is printed */
 }
 
 static int see_warning(TIFF *tif, void *user, const char *module, const char *fmt, va_list args)
@@ -152,7 +152,7 @@ static oct_status check_blocks(oct_ctx *ctx, session *s, const oct_image *im)
                     (unsigned long long)size, im->width, im->height);
 }
 
-/* Pixels in the order they are stored in; turning them is not the library's job. */
+/* Pixels in stored order; the orientation is applied later. */
 static oct_status read_pixels(oct_ctx *ctx, session *s, uint32_t *pixels, oct_image *im)
 {
     char why[1024] = "";

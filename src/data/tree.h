@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tree of text with positions: what a YAML or JSON file says, before anybody knows what it means.
- */
+/* A tree of text with positions: a YAML or JSON file, before it is interpreted. */
 #ifndef OCT_DATA_TREE_H
 #define OCT_DATA_TREE_H
 
@@ -33,7 +32,7 @@ oct_tree *oct_tree_get(const oct_tree *map, const char *key); /* NULL: none, or 
 bool oct_tree_is_null(const oct_tree *t);                     /* also NULL */
 const char *oct_tree_text(const oct_tree *t);                 /* "" if it is no scalar */
 
-/* For adapters: makes nodes that look as if they stood at the place of `at`. */
+/* For adapters: makes nodes with the position of `at`. */
 oct_tree *oct_tree_new(oct_arena *a, oct_tree_kind kind, const oct_tree *at);
 oct_tree *oct_tree_scalar(oct_arena *a, const oct_tree *at, const char *text);
 void oct_tree_add(oct_tree *parent, const char *key, oct_tree *child);

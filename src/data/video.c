@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Videos through ffmpeg's libraries; nothing else sees them. The file is a block of memory to them:
- * they open nothing themselves, neither files it names nor addresses. One thread decodes and
- * colours are converted with whole numbers, so that the same file gives the same pictures.
+ * Videos through ffmpeg's libraries; nothing else includes them. The file is in memory: they open
+ * nothing themselves, neither files it names nor addresses. One thread decodes and colours are
+ * converted in integers, so that the same file gives the same pictures.
  */
 #include "data/video.h"
 
@@ -52,7 +52,7 @@ static const struct {
     {"flv", 0, 4, "FLV\x01"},       {"ogg", 0, 4, "OggS"},
 };
 
-/* Pictures in the same box as MP4. */
+/* Still pictures in the MP4 container. */
 static bool is_still(oct_bytes b)
 {
     static const char *const brands[] = {"heic", "heix", "mif1", "avif"};
@@ -161,7 +161,7 @@ static oct_status open_format(oct_video *v)
     return code < 0 ? failed(v, "broken video", code) : OCT_OK;
 }
 
-/* Clockwise quarters, as phones note them, in EXIF's numbers. */
+/* Rotation in quarter turns clockwise, as phones record it, to EXIF's numbers. */
 static int orientation_of(const AVStream *s)
 {
     size_t size = 0;
@@ -234,7 +234,7 @@ oct_status oct_video_open(oct_ctx *ctx, const char *path, oct_video **out)
     oct_status st;
 
     if (!v) return OCT_ERR_MEMORY;
-    av_log_set_level(AV_LOG_QUIET); /* or it writes to stderr */
+    av_log_set_level(AV_LOG_QUIET); /* otherwise it writes to stderr */
     v->ctx = ctx;
     if ((st = oct_file_map(ctx, path, &v->file))) {
         oct_free(ctx, v);
@@ -345,7 +345,7 @@ oct_status oct_video_read(oct_video *v, int64_t frame, oct_image **out)
 {
     *out = NULL;
     if (frame < v->next)
-        return oct_fail(v->ctx, OCT_ERR_STATE, "%s: picture %lld is behind", v->path,
+        return oct_fail(v->ctx, OCT_ERR_STATE, "%s: picture %lld was passed already", v->path,
                         (long long)frame);
     for (;;) {
         oct_status st;

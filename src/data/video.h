@@ -24,7 +24,7 @@ oct_status oct_video_count(oct_video *v, int64_t *n);
 /* Number of the picture that comes next, from 0. */
 int64_t oct_video_next(const oct_video *v);
 
-/* Goes on to picture `frame` (not behind the next one); *out NULL: the video ends before it. */
+/* Decodes up to picture `frame` (not before the next one); *out NULL: the video ends before it. */
 oct_status oct_video_read(oct_video *v, int64_t frame, oct_image **out);
 
 #endif

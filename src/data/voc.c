@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A folder of Pascal VOC's XML files, one for each picture; nothing else sees libxml2. Files are in
- * the order of their names, categories are sorted by name. A box is xmin .. xmax, not one pixel
- * more; a point or a line is left out and counted. "difficult" objects count like crowds: nobody is
- * blamed for missing them. A picture without an XML file is not part of the dataset. Nothing is
+ * A folder of Pascal VOC's XML files, one for each picture; nothing else includes libxml2. Files
+ * are in the order of their names, categories are sorted by name. A box is xmin .. xmax, not one
+ * pixel more; a point or a line is skipped and counted. "difficult" objects count like crowds:
+ * missing them costs nothing. A picture without an XML file is not part of the dataset. Nothing is
  * fetched or expanded: a file with a DTD is refused.
  */
 #include <math.h>
@@ -23,7 +23,7 @@ typedef struct reader {
     oct_dataset *d;
     oct_ctx *ctx;
     const char *images;
-    const char *xml;    /* the file at work */
+    const char *xml;    /* the current file */
     oct_map categories; /* name to its number + 1, until they are sorted */
     oct_labels labels;
 } reader;
@@ -210,7 +210,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const oct_category *)a)->name, ((const oct_category *)b)->name);
 }
 
-/* Categories were numbered as they came; labels are given the numbers of the sorted order. */
+/* Categories were numbered in order of appearance; labels get the numbers of the sorted order. */
 static oct_status sort_categories(oct_dataset *d)
 {
     const size_t n = d->n_categories;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WebP through libwebp; nothing else sees it. Transparency is left out (not blended), as for PNG.
- * An animation is refused: which of its pictures was meant?
+ * WebP through libwebp; nothing else includes it. Transparency is dropped (not blended), as for
+ * PNG. An animation is refused: it is not clear which picture is meant.
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ static int orientation_of(oct_bytes file)
         const size_t size = get32(chunk + 4), left = file.size - at - 8;
 
         if (size > left) return 1;
-        if (!memcmp(chunk, "EXIF", 4)) { /* some writers put JPEG's header in front */
+        if (!memcmp(chunk, "EXIF", 4)) { /* some writers put JPEG's header before it */
             const size_t skip = size >= 6 && !memcmp(chunk + 8, "Exif\0", 6) ? 6 : 0;
 
             return oct_exif_orientation((oct_bytes){chunk + 8 + skip, size - skip});

@@ -7,7 +7,8 @@
 
 #include "data/tree.h"
 
-/* What is at work. Trees are built from events, so that depth, size and aliases are in our hand. */
+/* State of the parser. Trees are built from events, so that depth, size and aliases can be
+ * limited. */
 typedef struct reader {
     oct_ctx *ctx;
     oct_arena *arena;
@@ -100,7 +101,7 @@ static oct_status check_key(reader *r, const oct_tree *map, const char *key, int
     return OCT_ERR_ARG; /* well-formed: what was written is wrong */
 }
 
-/* Hangs a new node where it belongs. */
+/* Appends a new node at its place. */
 static oct_status attach(reader *r, oct_tree *t)
 {
     oct_tree *parent = r->depth ? r->stack[r->depth - 1] : NULL;
@@ -118,7 +119,7 @@ static oct_status attach(reader *r, oct_tree *t)
     return OCT_OK;
 }
 
-/* libfyaml 0.7 loses what follows a '' directly behind another '' in single quotes. */
+/* libfyaml 0.7 loses what follows a '' directly after another '' in single quotes. */
 static bool is_misread(const reader *r, struct fy_event *e)
 {
     const struct fy_mark *start = fy_event_start_mark(e), *end = fy_event_end_mark(e);
@@ -172,7 +173,7 @@ static oct_status see_start(reader *r, oct_tree_kind kind, bool has_tag, int lin
     return OCT_OK;
 }
 
-/* A quote or a star stands in front of what the mark points at. */
+/* A quote or a star precedes the marked position. */
 static bool is_marked(struct fy_event *e)
 {
     enum fy_scalar_style style = FYSS_PLAIN;
@@ -200,7 +201,7 @@ static oct_status see(reader *r, struct fy_event *e)
         return OCT_OK;
     case FYET_SCALAR:
         return see_scalar(r, e, line, column);
-    case FYET_ALIAS: /* a few of them, nested, would stand for more than any memory holds */
+    case FYET_ALIAS: /* a few of them, nested, would expand beyond any memory */
         return fail_at(r, line, column, "aliases (*..) are not read: write it out");
     default:
         return OCT_OK;
@@ -218,7 +219,7 @@ static oct_status syntax_error(reader *r)
     return fail_at(r, e && e->line > 0 ? e->line : 1, e && e->column > 0 ? e->column : 1, why);
 }
 
-/* The library's own report goes nowhere: its errors are collected. */
+/* The library's own messages are not printed: its errors are collected. */
 static void drop(struct fy_diag *diag, void *user, const char *text, size_t len)
 {
     (void)diag;

@@ -52,7 +52,7 @@ static oct_status parse_fields(oct_ctx *ctx, const char *line, size_t len, doubl
     return OCT_OK;
 }
 
-/* Remembers where the largest number stands: whether it is too large, the network knows. */
+/* Remembers where the largest number is: only the network knows whether it is too large. */
 static oct_status see_class(reader *r, int32_t k, int line)
 {
     if (k <= r->d->top_class) return OCT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading YOLO's labels, whatever says where the pictures are. */
+/* Reading YOLO's labels, wherever the pictures are. */
 #ifndef OCT_DATA_YOLO_H
 #define OCT_DATA_YOLO_H
 
@@ -8,7 +8,7 @@
 typedef struct oct_yolo {
     oct_dataset *d;
     oct_ctx *ctx;
-    int32_t n_names;       /* numbers must be below; 0: any number will do */
+    int32_t n_names;       /* numbers must be below; 0: any number is allowed */
     const char *file;      /* at work */
     int32_t width, height; /* of its picture */
     oct_labels labels;

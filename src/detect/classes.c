@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a detector calls its classes. */
+/* The class names of a detector. */
 #include <string.h>
 
 #include "detect/detector.h"

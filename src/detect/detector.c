@@ -34,7 +34,7 @@ static oct_status unknown_family(oct_ctx *ctx, const char *name)
     const char *near = NULL;
     oct_str s;
     oct_status st;
-    int best = 4; /* more letters changed are another word */
+    int best = 4; /* more edits than this are another word */
 
     for (int32_t i = 0; oct_family_at(i); i++) {
         const int distance = oct_edit_distance(name, oct_family_at(i)->name, best);
@@ -129,7 +129,7 @@ static oct_status take_named(oct_detector *d, const oct_net *net, const char *na
     return sure == OCT_SURE_NO ? not_recognised(net, d->family) : OCT_OK;
 }
 
-/* One that knows nothing yet. */
+/* A detector without anything recognised yet. */
 static oct_status make(oct_ctx *ctx, int32_t n_out, oct_detector **out)
 {
     oct_detector *d = oct_calloc(ctx, 1, sizeof(*d));

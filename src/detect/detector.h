@@ -6,13 +6,13 @@
 #include <octet/detect.h>
 
 /*
- * A copy of the graph whose picture input has this size; recognising it, and planning it, see the
- * right shapes. Fails if the network cannot have them.
+ * A copy of the graph whose picture input has this size, so that recognising and planning have the
+ * right shapes. Fails if the network does not support it.
  */
 oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, int32_t height,
                              oct_graph **out);
 
-/* Fails if the family can be told, but its outputs cannot be read: turned boxes. */
+/* Fails if the family is recognised, but its outputs cannot be read: rotated boxes. */
 oct_status oct_detector_check(const oct_detector *d);
 oct_ctx *oct_detector_ctx(const oct_detector *d);
 

@@ -80,7 +80,7 @@ static void blend(uint8_t *p, color c, int32_t alpha)
     p[2] = (uint8_t)((p[2] * (256 - alpha) + c.b * alpha) >> 8);
 }
 
-/* alpha 256: opaque. What lies outside the picture is left out. */
+/* alpha 256: opaque. Clipped to the picture. */
 static void fill(const canvas *cv, rect r, color c, int32_t alpha)
 {
     const int32_t x1 = OCT_MAX(r.x, 0), x2 = OCT_MIN(r.x + r.w, cv->width);
@@ -111,7 +111,7 @@ static bool dot(const uint8_t *glyph, int x, int y)
 
 /*
  * Enlarged by whole factors. Where two dots touch by their corners only, the inner corners of the
- * two empty cells beside them are filled by half, so that slanted strokes do not look like stairs.
+ * two empty cells beside them are half filled, so that slanted strokes look smooth.
  */
 static void letter(const canvas *cv, int32_t x0, int32_t y0, char ch, color c)
 {
@@ -160,8 +160,8 @@ static rect keep_inside(const canvas *cv, rect r)
     return r;
 }
 
-/* What is covered of the labels placed before, of small boxes, and how far the place is from the
- * usual one. */
+/* Cost of a position: overlap with labels placed before and with small boxes, and distance from
+ * the usual position. */
 static int64_t cost(const mark *marks, int32_t n, int32_t self, rect r, int place)
 {
     int64_t sum = (int64_t)place * r.w * r.h / 40;
@@ -214,7 +214,7 @@ static int best_first(const void *pa, const void *pb)
     return (a->index > b->index) - (a->index < b->index);
 }
 
-/* Into the picture; false: nothing to be seen. */
+/* Clips to the picture; false: nothing is visible. */
 static bool set_box(const canvas *cv, const oct_detection *d, rect *out)
 {
     const float x1 = fmaxf(d->x, 0), x2 = fminf(d->x + d->width, (float)cv->width);
@@ -249,7 +249,7 @@ static void draw_marks(const canvas *cv, const mark *marks, int32_t n)
         const rect b = marks[i].box;
         const rect around = {b.x - gap, b.y - gap, b.w + 2 * gap, b.h + 2 * gap};
 
-        frame(cv, around, gap, dark, 90); /* sets the line off from bright ground */
+        frame(cv, around, gap, dark, 90); /* separates the line from a bright background */
         frame(cv, b, cv->line, marks[i].c, 256);
     }
     for (int32_t i = n - 1; i >= 0; i--) {

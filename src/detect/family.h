@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a family of detectors is: one row that recognises a network, says how pictures are prepared
- * for it and reads its outputs. To add one: family_<name>.c, one line in families.def, one in
- * meson.build.
+ * What a family of detectors is: one row that recognises a network, knows its preprocessing and
+ * decodes its outputs. To add one: family_<name>.c, one line in families.def, one in meson.build.
  */
 #ifndef OCT_DETECT_FAMILY_H
 #define OCT_DETECT_FAMILY_H
@@ -43,15 +42,15 @@ typedef struct oct_levels {
 
 /* How sure a family is. Equal best answers are ambiguous. */
 enum {
-    OCT_SURE_NO = 0,     /* these outputs cannot be read so */
+    OCT_SURE_NO = 0,     /* the outputs do not have this family's form */
     OCT_SURE_ASKED = 1,  /* only if the user names the family */
     OCT_SURE_MAYBE = 40, /* fits, but others may too */
     OCT_SURE_LIKELY = 70,
     OCT_SURE_YES = 90,
-    OCT_SURE_MORE = 95 /* others are sure too, but see only a part of it */
+    OCT_SURE_MORE = 95 /* others are sure too, but recognise only a part of it */
 };
 
-/* What recognising found out, for the decoder. */
+/* What recognising found, for the decoder. */
 typedef struct oct_reading {
     char why[256]; /* one sentence */
     int32_t n_classes;
@@ -60,13 +59,14 @@ typedef struct oct_reading {
     oct_levels levels;
     int32_t bins;          /* of a distribution over distances */
     int32_t form;          /* the family's own */
-    bool is_logits;        /* scores want a sigmoid */
-    bool has_background;   /* class 0 is no object */
+    bool is_logits;        /* scores need a sigmoid */
+    bool has_background;   /* class 0 is the background */
     bool scores_turned;    /* beside NonMaxSuppression's indices: [anchors, classes] */
     bool boxes_centred;    /* centre and size, not corners */
     bool is_tf_scaled;     /* pixels to -1..1 instead of ImageNet's statistics */
     int32_t width, height; /* of the network's input */
-    const char *cannot; /* why the outputs cannot be read though they are known; NULL: they can */
+    const char *cannot;    /* why the outputs cannot be decoded although the family is known; NULL:
+                            * they can */
 } oct_reading;
 
 /* One picture's part of an output, as floats. */
@@ -76,7 +76,7 @@ typedef struct oct_view {
     int64_t dim[OCT_MAX_RANK];
 } oct_view;
 
-/* A decoder at work. */
+/* The arguments of a decoder. */
 typedef struct oct_decoding {
     oct_ctx *ctx;
     oct_detector *detector;
@@ -91,7 +91,7 @@ typedef struct oct_family {
     const char *name;
     const char *help; /* the outputs it reads, in one line */
     bool is_classifier;
-    bool is_suppressed; /* the network did it: no box suppresses another again */
+    bool is_suppressed; /* NMS is part of the network: no box suppresses another again */
     oct_status (*match)(const oct_net *net, oct_reading *r, int32_t *sure);
     void (*preprocess)(const oct_reading *r, oct_preprocess *p); /* over the defaults */
     oct_status (*decode)(oct_decoding *d);                       /* NULL: a classifier */
@@ -100,7 +100,7 @@ typedef struct oct_family {
 const oct_family *oct_family_at(int32_t i); /* NULL beyond the end */
 const oct_family *oct_family_find(const char *name);
 
-/* --- looking at a network (net.c) --- */
+/* --- examining a network (net.c) --- */
 
 /*
  * Finds the picture's input. If shapes are open, *bound gets a copy of the graph with batch 1 (and
@@ -117,7 +117,8 @@ static inline const oct_type *oct_net_out(const oct_net *net, int32_t i)
 
 int64_t oct_net_cells(const oct_net *net, int32_t stride); /* of one feature map */
 
-/* Channels that segmentation networks put behind the classes: as many as the prototypes have. */
+/* Mask coefficients that segmentation networks put after the classes: as many as the prototypes
+ * have. */
 int64_t oct_net_mask_channels(const oct_net *net);
 
 /* The levels whose cells, times per_cell, make n anchors: strides 8..32, then rarer ones. */
@@ -140,7 +141,7 @@ oct_status oct_decoding_view(oct_decoding *d, int32_t i, int32_t rank, oct_view 
 /* The whole of output `i`. */
 oct_status oct_decoding_whole(oct_decoding *d, int32_t i, oct_view *v);
 
-/* Fails, saying that output `i` has not the shape it was recognised by. */
+/* Fails, saying that output `i` does not have the shape it was recognised by. */
 oct_status oct_decoding_misfit(const oct_decoding *d, int32_t i);
 
 /* The first of s[from .. n) above t, or n. */
@@ -149,7 +150,7 @@ int64_t oct_find_above(const float *s, int64_t n, int64_t from, float t);
 float oct_sigmoid(float x);
 float oct_logit(float p); /* -inf at 0 and below, inf at 1 and above */
 
-/* Sum of i * softmax(x)[i]: the mean of a distribution over 0, 1, .. n - 1. */
+/* DFL: sum of i * softmax(x)[i], the expected value of a distribution over 0, 1, .. n - 1. */
 float oct_distribution_mean(const float *x, int32_t n);
 
 /*

@@ -8,10 +8,10 @@
 #include "graph/op.h"
 
 /*
- * How pixels were scaled in training is nowhere in a file. Networks that come from TensorFlow or
- * Keras were mostly trained on x / 127.5 - 1, others on ImageNet's mean and deviation. Signs of the
- * former: the producer's name, 1001 classes (0 is the background), or batch normalisation with
- * Keras's epsilon of 0.001 in a file that PyTorch did not write.
+ * How pixels were scaled in training is not in the file. Networks from TensorFlow or Keras were
+ * mostly trained on x / 127.5 - 1, others on ImageNet's mean and deviation. Signs of the former:
+ * the producer's name, 1001 classes (0 is the background), or BatchNormalization with Keras's
+ * epsilon of 0.001 in a file that PyTorch did not write.
  */
 static bool is_from_tensorflow(const oct_net *net, int64_t n_classes)
 {

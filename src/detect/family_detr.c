@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DETR and its kin (RT-DETR, D-FINE without its post-processing, DINO): a set of queries, each with
- * a box and scores; nothing is suppressed. Boxes are centre and size in parts of the picture.
+ * DETR and its successors (RT-DETR, D-FINE without its post-processing, DINO): a set of queries,
+ * each with a box and scores, without NMS. Boxes are centre and size as fractions of the picture.
  */
 #include <math.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     OCT_TRY(oct_net_tail(net, net->g->outputs[r->scores], oct_node_is_softmax, &softmax));
     OCT_TRY(oct_net_tail(net, net->g->outputs[r->scores], oct_node_is_sigmoid, &sigmoid));
     n = oct_net_out(net, r->scores)->dim[2] - (r->form == JOINED ? 4 : 0);
-    /* DETR itself shares out between the classes and, as the last one, "nothing". */
+    /* DETR itself has a softmax over the classes and, as the last one, "no object". */
     r->has_background = !sigmoid && (softmax || n == DETR_SCORES || (names && names == n - 1));
     r->is_logits = !sigmoid && !softmax;
     r->n_classes = (int32_t)n - r->has_background;
@@ -71,13 +71,13 @@ static void preprocess(const oct_reading *r, oct_preprocess *p)
     static const float mean[3] = {0.485f, 0.456f, 0.406f}, std[3] = {0.229f, 0.224f, 0.225f};
 
     p->fit = OCT_FIT_STRETCH;
-    for (int c = 0; c < 3 && r->has_background; c++) { /* DETR; the later ones want 0..1 */
+    for (int c = 0; c < 3 && r->has_background; c++) { /* DETR; the later ones expect 0..1 */
         p->mean[c] = mean[c];
         p->std[c] = std[c];
     }
 }
 
-/* Boxes in parts of the picture? Pixels would be far above 2 somewhere. */
+/* Are boxes fractions of the picture? Pixels would be far above 2 somewhere. */
 static bool is_unit(const oct_view *v)
 {
     float most = 0;
@@ -88,7 +88,7 @@ static bool is_unit(const oct_view *v)
     return most <= 2;
 }
 
-/* 1 / sum of exp(x - top), and top: what turns logits of a query into shares. */
+/* 1 / sum of exp(x - top), and top: the softmax of a query's logits. */
 static float share(const float *x, int64_t n, float *top)
 {
     float sum = 0;
@@ -146,7 +146,7 @@ static oct_status decode(oct_decoding *d)
 const oct_family oct_family_detr = {
     .name = "detr",
     .help = "queries without suppression: [n, queries, 4] centre and size (0..1) with [n, queries, "
-            "classes] logits or scores, or both joined (DETR, RT-DETR)",
+            "classes] logits or scores, or both concatenated (DETR, RT-DETR)",
     .is_suppressed = true,
     .match = match,
     .preprocess = preprocess,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks that suppress inside: rows of finished boxes, in the five forms that exporters write. */
+/* Networks with NMS inside: rows of final boxes, in the five forms that exporters write. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +23,8 @@ static bool is_integer(const oct_type *t)
     return t->dtype == OCT_DTYPE_I64 || t->dtype == OCT_DTYPE_I32;
 }
 
-/* Four outputs: their shapes tell boxes and count; of the other two, the integers, or the name with
- * "class" or "label", are the classes, else the last. */
+/* Four outputs: shapes identify boxes and count; of the other two, the integers, or the name
+ * with "class" or "label", are the classes, else the last. */
 static bool match_counted(const oct_net *net, oct_reading *r)
 {
     r->boxes = r->scores = r->extra[COUNT] = r->extra[CLASSES] = -1;
@@ -64,7 +64,7 @@ static bool match_indices(const oct_net *net, oct_reading *r)
     return r->boxes >= 0 && r->scores >= 0 && r->extra[0] >= 0;
 }
 
-/* The operator that chose; NULL: none, or several. */
+/* The NonMaxSuppression node; NULL: none, or several. */
 static const oct_node *find_suppression(const oct_net *net)
 {
     const oct_node *found = NULL;
@@ -78,8 +78,8 @@ static const oct_node *find_suppression(const oct_net *net)
 }
 
 /*
- * Layouts of the outputs beside the indices. The operator itself wants scores [n, classes, anchors]
- * and either corners or centres; an output that is its operand has its layout, others tell by their
+ * Layouts of the outputs beside the indices. The operator takes scores [n, classes, anchors] and
+ * either corners or centres; an output that is its operand has its layout, others are told by their
  * shapes.
  */
 static void read_layouts(const oct_net *net, oct_reading *r)
@@ -143,7 +143,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         r->form = SPLIT;
     else if (!match_rows(net, r))
         return OCT_OK;
-    r->n_classes = 0; /* nothing tells how many there are */
+    r->n_classes = 0; /* the number of boxes is not known */
     if (r->form == INDICES) read_layouts(net, r);
     *sure = suppresses && r->form == INDICES       ? OCT_SURE_MORE
             : suppresses || r->form == COUNTED     ? OCT_SURE_YES

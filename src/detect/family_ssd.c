@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SSD and its kin: corners [n, anchors, 4] and scores [n, anchors, classes] of any anchors. */
+/* SSD and similar networks: corners [n, anchors, 4] and scores [n, anchors, classes] of any
+ * anchors. */
 #include <math.h>
 #include <stdio.h>
 
 #include "detect/family.h"
 
-enum { FEWEST_ANCHORS = 500 }; /* fewer: a set of queries, which wants no suppression */
+enum { FEWEST_ANCHORS = 500 }; /* fewer: a set of queries, which needs no suppression */
 
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
 {
@@ -22,7 +23,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     if (scores->dim[2] < 1 || scores->dim[2] > INT16_MAX) return OCT_OK;
     OCT_TRY(oct_net_tail(net, net->g->outputs[r->scores], oct_node_is_softmax, &softmax));
     OCT_TRY(oct_net_tail(net, net->g->outputs[r->scores], oct_node_is_sigmoid, &sigmoid));
-    /* Softmax shares out between the classes, so one of them has to mean "nothing". */
+    /* A softmax distributes over the classes, so one of them must be the background. */
     r->has_background = softmax && scores->dim[2] > 1;
     r->is_logits = !softmax && !sigmoid;
     r->n_classes = (int32_t)scores->dim[2] - r->has_background;
@@ -47,7 +48,7 @@ static void preprocess(const oct_reading *r, oct_preprocess *p)
     }
 }
 
-/* Corners in parts of the picture? Pixels would be far above 2 somewhere. */
+/* Are corners fractions of the picture? Pixels would be far above 2 somewhere. */
 static bool is_unit(const oct_view *v)
 {
     float most = 0;

@@ -17,7 +17,7 @@ static int64_t channels(const oct_net *net, int32_t i)
     return t && t->rank == 3 && t->dim[1] == cells && t->dim[2] > 0 ? t->dim[2] : 0;
 }
 
-/* Boxes in front of scores; more outputs (the raw ones) may follow. */
+/* Boxes before scores; more outputs (the raw ones) may follow. */
 static oct_status match_decoded(const oct_net *net, oct_reading *r, int32_t *sure)
 {
     bool softmax;

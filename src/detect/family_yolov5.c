@@ -36,7 +36,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     return OCT_OK;
 }
 
-/* Are boxes given in parts of the picture? Pixels would be far above 2 somewhere. */
+/* Are boxes fractions of the picture? Pixels would be far above 2 somewhere. */
 static bool is_unit(const oct_view *v)
 {
     float most = 0;

@@ -8,8 +8,8 @@
 enum { ROWS, COLUMNS }; /* forms: [4 + classes, anchors], or transposed */
 
 /*
- * How many of the channels behind the box are classes. Masks, keypoints and angles come last; the
- * file's metadata tells which of them there are.
+ * How many of the channels after the box are classes. Masks, keypoints and angles come last; the
+ * file's metadata says which of them there are.
  */
 static int64_t count_classes(const oct_net *net, int64_t channels, oct_reading *r)
 {
@@ -26,7 +26,7 @@ static int64_t count_classes(const oct_net *net, int64_t channels, oct_reading *
     }
     if (strcmp(m->task, "obb") == 0) {
         r->cannot =
-            "the boxes of this network are turned (task obb); octet reads upright ones only. "
+            "the boxes of this network are rotated (task obb); octet reads upright ones only. "
             "It can be quantized, but not scored";
         return left - 1;
     }
@@ -34,7 +34,7 @@ static int64_t count_classes(const oct_net *net, int64_t channels, oct_reading *
     return left - masks;
 }
 
-/* What such a network gives besides boxes. */
+/* What such a network outputs besides boxes. */
 static const char *left_out(const oct_net *net)
 {
     if (strcmp(net->says.task, "pose") == 0)
@@ -44,14 +44,14 @@ static const char *left_out(const oct_net *net)
     return "";
 }
 
-/* How sure are rows [anchors, 4 + classes]? They look like those of YOLOv5 and YOLOX. */
+/* Confidence for rows [anchors, 4 + classes], which look like those of YOLOv5 and YOLOX. */
 static int32_t columns_sure(const oct_net *net, const oct_reading *r, bool decodes)
 {
     const int32_t names = oct_class_names_size(net->says.names);
 
     if (!r->levels.n || !decodes) return OCT_SURE_ASKED;
     if (names) return names == r->n_classes ? OCT_SURE_YES : OCT_SURE_ASKED;
-    return r->n_classes == 80 ? OCT_SURE_LIKELY : OCT_SURE_MAYBE; /* 80 speak for COCO */
+    return r->n_classes == 80 ? OCT_SURE_LIKELY : OCT_SURE_MAYBE; /* 80 classes suggest COCO */
 }
 
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
@@ -81,7 +81,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     return OCT_OK;
 }
 
-/* Values lie `step` apart from anchor to anchor, `jump` from channel to channel. */
+/* Elements are `step` apart from anchor to anchor, `jump` from channel to channel. */
 static void push(const oct_decoding *d, const float *x, int64_t jump, int64_t anchor, int64_t class)
 {
     const float cx = x[0], cy = x[jump], w = x[2 * jump], h = x[3 * jump];

@@ -6,8 +6,8 @@
 #include "detect/family.h"
 
 /*
- * The shape is that of YOLOv5. Two things tell them apart: YOLOX has one anchor for each cell of
- * strides 8, 16, 32, not three; and nothing behind its last convolutions computes with exponents or
+ * The shape is that of YOLOv5. Two things distinguish them: YOLOX has one anchor for each cell of
+ * strides 8, 16, 32, not three; and no node after its last convolutions computes exponents or adds
  * a grid.
  */
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)

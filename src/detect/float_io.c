@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Networks whose inputs and outputs are codes (octet quantize --int8-io, and others' files): the
- * same network with floats there. An input that only a DequantizeLinear reads is quantized with
- * that scale; an output that a QuantizeLinear makes is dequantized with its scale.
+ * Networks with integer inputs and outputs (octet quantize --int8-io, and other tools' files): the
+ * same network with float ones. An input whose only consumer is a DequantizeLinear is quantized
+ * with that scale; an output that a QuantizeLinear produces is dequantized with its scale.
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static bool is_same(const oct_value *a, const oct_value *b)
            memcmp(a->data->data, b->data->data, oct_tensor_size(a->data)) == 0;
 }
 
-/* The DequantizeLinear that tells what the codes of an input mean; NULL: nothing does. */
+/* The DequantizeLinear that has the parameters of an input's codes; NULL: there is none. */
 static const oct_node *input_scale(const oct_value *v)
 {
     const oct_node *first = v->n_users ? v->users[0] : NULL;
@@ -65,7 +65,7 @@ static bool only_moves(const oct_node *n)
     return false;
 }
 
-/* The QuantizeLinear an output's codes come from. */
+/* The QuantizeLinear that produces an output's codes. */
 static const oct_node *output_scale(const oct_value *v)
 {
     enum { MOST_MOVES = 16 };
@@ -77,7 +77,7 @@ static const oct_node *output_scale(const oct_value *v)
     return is_op(n, "QuantizeLinear") && n->graph == v->graph && has_one_scale(n) ? n : NULL;
 }
 
-/* Floats in: the readers of the dequantized codes stay where they are. */
+/* Float input: consumers of the dequantized codes stay as they are. */
 static oct_status open_input(oct_graph *g, oct_value *v)
 {
     const oct_node *dq = input_scale(v);
@@ -95,7 +95,7 @@ static oct_status open_input(oct_graph *g, oct_value *v)
     return q->type.dtype == codes ? OCT_OK : oct_fail(g->ctx, OCT_ERR_STATE, "codes change type");
 }
 
-/* Floats out, under the output's name. */
+/* Float output, under the output's name. */
 static oct_status open_output(oct_graph *g, int32_t i)
 {
     oct_value *v = g->outputs[i], *x;

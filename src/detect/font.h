@@ -12,7 +12,7 @@ enum {
     OCT_FONT_ADVANCE = 6, /* from letter to letter */
 };
 
-/* OCT_FONT_HEIGHT rows, the leftmost pixel in bit 4. What is not ASCII looks like '?'. */
+/* OCT_FONT_HEIGHT rows, the leftmost pixel in bit 4. Anything but ASCII is shown as '?'. */
 const uint8_t *oct_font_glyph(char c);
 
 #endif

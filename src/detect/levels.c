@@ -27,7 +27,7 @@ static bool may_be_distances(int64_t k)
 }
 
 /*
- * Which of the two are the scores: the one with a sigmoid in its tail; if that does not tell, the
+ * Which of the two are the scores: the one with a Sigmoid in its tail; if that is not decisive, the
  * one that cannot be distances; else the first.
  */
 static oct_status tell_apart(const oct_net *net, int32_t pair[2], bool *has_sigmoid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What exporters write into a file about its network: `names`, `task`, `imgsz` and `kpt_shape`, in
- * Ultralytics' words. Any program may have written them, so what cannot be read is left aside.
+ * Metadata that exporters write into a file: `names`, `task`, `imgsz` and `kpt_shape`, in
+ * Ultralytics' format. Any program may have written them, so what cannot be parsed is ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "detect/family.h"
 
-/* Names that say no more than the numbers do: "class0", "1". Ultralytics makes them up. */
+/* Names that only repeat the numbers: "class0", "1". Ultralytics generates them. */
 static bool is_made_up(const char *name, int32_t number)
 {
     char plain[16], with_word[24];

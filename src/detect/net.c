@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at a network: its picture input, the anchors its outputs come from, its tail. */
+/* Examining a network: its picture input, the anchors its outputs come from, its tail. */
 #include <stdio.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static bool is_nhwc(const oct_type *t)
     return last && !first;
 }
 
-/* Of an axis whose size is open: what the file says it is made for, or YOLO's usual size. */
+/* Size of an open axis: what the file's metadata says, or YOLO's usual size. */
 static int64_t open_size(const oct_net *net, int axis)
 {
     const int32_t says = axis == (net->is_nhwc ? 1 : 2) ? net->says.height : net->says.width;
@@ -137,10 +137,10 @@ oct_levels oct_net_levels(const oct_net *net, int64_t n, int32_t per_cell)
     return (oct_levels){0};
 }
 
-/* --- the tail: what lies behind the last layers with weights --- */
+/* --- the tail: everything after the last layers with weights --- */
 
-/* Where the tail begins. A projection with constant distances (DFL) ends it too: what matters for
- * recognising lies behind it. */
+/* Where the tail begins. A projection with constant distances (DFL) is no layer here: what
+ * identifies a family comes after it. */
 static bool has_weights(const oct_node *n)
 {
     static const char *const ops[] = {"Conv",  "ConvInteger",   "QLinearConv",   "ConvTranspose",
@@ -174,7 +174,7 @@ oct_status oct_net_tail(const oct_net *net, const oct_value *v, oct_node_test fn
             const oct_node *from = node->in[i] ? node->in[i]->producer : NULL;
 
             if (!from || seen[from->id]) continue;
-            seen[from->id] = 1; /* once each: the stack has room for all nodes */
+            seen[from->id] = 1; /* each node once: the stack has room for all of them */
             stack[n++] = from;
         }
     }
@@ -193,7 +193,7 @@ bool oct_node_is_softmax(const oct_node *n)
     return strcmp(n->op->name, "Softmax") == 0 || strcmp(n->op->name, "QLinearSoftmax") == 0;
 }
 
-/* A constant with a value for each cell, not one for each channel or one for all. */
+/* A constant with an element for each cell, not one for each channel or one for all. */
 static bool is_grid(const oct_value *v)
 {
     enum { FEWEST_CELLS = 32 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CATEGORIES = 1 << 20 }; /* networks with suppression inside give any number */
+enum { MAX_CATEGORIES = 1 << 20 }; /* networks with NMS inside output any number */
 
 void oct_nms_options_init_sized(oct_nms_options *o, size_t struct_size)
 {
@@ -62,7 +62,7 @@ void oct_candidates_push(oct_candidates *c, const oct_candidate *box)
     if (box->category < 0 || box->category >= MAX_CATEGORIES) return;
     if (c->status || !isfinite(sum) || !(box->x2 > box->x1) || !(box->y2 > box->y1)) return;
     if (!isfinite(box->x2 - box->x1) || !isfinite(box->y2 - box->y1)) return;
-    /* Twice as many as wanted: sort the worse half away, so that memory has a bound. */
+    /* Keeps up to twice `top_k`, then sorts and drops the worse half, so that memory is bounded. */
     if (c->n / 2 >= c->top_k) sort(c);
     if (c->n == c->cap &&
         (c->status = oct_grow(c->ctx, &c->items, &c->cap, c->n + 1, sizeof(*c->items))))
@@ -83,7 +83,7 @@ static float overlap(const oct_candidate *a, const oct_candidate *b)
     return all > 0 ? both / all : 0;
 }
 
-/* The picture's pixels, clipped; false: nothing of it is inside. */
+/* Clips to the picture; false: nothing of it is inside. */
 static bool to_picture(const oct_candidate *b, const oct_mapping *m, oct_detection *out)
 {
     const float w = (float)m->image_width, h = (float)m->image_height;
@@ -108,7 +108,7 @@ static oct_status clear_heads(oct_candidates *c, bool agnostic)
     return OCT_OK;
 }
 
-/* --- a heap, best on top: few of many candidates are ever looked at --- */
+/* --- a heap, best on top: few of many candidates are ever needed --- */
 
 static void sink(oct_candidate *heap, size_t n, size_t i)
 {
@@ -128,7 +128,7 @@ static void make_heap(oct_candidate *heap, size_t n)
         sink(heap, n, i);
 }
 
-/* Takes the best of n away; it stays behind the others, at n - 1. */
+/* Removes the best of n; it is moved to the end, at n - 1. */
 static oct_candidate *pop(oct_candidate *heap, size_t n)
 {
     const oct_candidate best = heap[0];
@@ -165,7 +165,7 @@ static int32_t suppress_hard(oct_candidates *c, const oct_nms_options *o, const 
     return n;
 }
 
-/* Overlapping boxes lose score instead of vanishing: score *= exp(-iou^2 / sigma). */
+/* Overlapping boxes lose score instead of being removed: score *= exp(-iou^2 / sigma). */
 static int32_t suppress_soft(oct_candidates *c, const oct_nms_options *o, const oct_mapping *map,
                              oct_detection *out)
 {

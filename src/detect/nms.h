@@ -35,7 +35,7 @@ void oct_candidates_start(oct_candidates *c, int32_t top_k); /* empty again */
 void oct_candidates_push(oct_candidates *c, const oct_candidate *box);
 
 /*
- * Suppresses, maps to the picture, clips. Boxes that lie outside the picture vanish before they can
+ * Suppresses, maps to the picture, clips. Boxes outside the picture are dropped before they can
  * suppress others. At most o->max_detections are written, best first.
  */
 oct_status oct_candidates_suppress(oct_candidates *c, const oct_nms_options *o,

@@ -2,10 +2,10 @@
 /*
  * The inside of the box metrics.
  *
- * A picture is matched when it is seen; what stays of it is one small record for each detection:
- * its score, and whether it counts as right or wrong at each overlap threshold and area range.
- * Nothing else is summed up before the end, so parts can be put together in any order: finishing
- * walks over the pictures by their ids.
+ * A picture is matched when it is seen; one small record for each detection is kept: its score, and
+ * whether it is right or wrong at each overlap threshold and area range. Nothing else is
+ * accumulated before the end, so parts can be merged in any order: finishing walks over the
+ * pictures by their ids.
  */
 #ifndef OCT_EVAL_BOX_EVAL_H
 #define OCT_EVAL_BOX_EVAL_H
@@ -31,7 +31,8 @@ typedef struct oct_box_found {
 
 typedef enum oct_voc_hit { OCT_VOC_IGNORED, OCT_VOC_RIGHT, OCT_VOC_WRONG } oct_voc_hit;
 
-/* What became of a detection. Bit t of a mask: at threshold t. In neither mask: it is ignored. */
+/* Result of matching a detection. Bit t of a mask: at threshold t. In neither mask: it is
+ * ignored. */
 typedef struct oct_box_hit {
     double score;
     uint16_t right[OCT_BOX_AREAS], wrong[OCT_BOX_AREAS];
@@ -47,14 +48,14 @@ typedef struct oct_box_image {
     bool seen, left_out;
 } oct_box_image;
 
-/* A number from a file and where it stands in the dataset; sorted by id. */
+/* An id from a file and its index in the dataset; sorted by id. */
 typedef struct oct_box_id {
     int64_t id, index;
 } oct_box_id;
 
 /* State of one label while its picture is matched. */
 typedef struct oct_box_truth {
-    uint16_t taken[OCT_BOX_AREAS]; /* bit t: a detection has it at threshold t */
+    uint16_t taken[OCT_BOX_AREAS]; /* bit t: it is matched at threshold t */
     uint8_t ignored;               /* bit a: does not count in area range a */
     bool voc_taken;
 } oct_box_truth;

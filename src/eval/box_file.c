@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scoring a COCO results file: a list of {image_id, category_id, bbox, score}. Fields with other
- * names are passed over. Entries of a picture may lie anywhere; equal scores keep their order.
+ * Scoring a COCO results file: a list of {image_id, category_id, bbox, score}. Other fields are
+ * skipped. Entries of a picture may be anywhere; equal scores keep their order.
  *
- * The file is read in place, number by number, since building a tree of every entry would take
+ * The file is parsed in place, number by number, since building a tree of every entry would take
  * longer than all of the scoring.
  */
 #include "eval/box_eval.h"
@@ -44,8 +44,8 @@ static bool is_number_part(const oct_json_stream *s, const char *p)
 }
 
 /*
- * The plain decimals that such files are full of: one division of two exact numbers rounds as the
- * standard wants. False for anything else, right or wrong; nothing is read then.
+ * Plain decimals, the usual case in such files: one division of two exact numbers is correctly
+ * rounded. False for anything else, right or wrong; nothing is consumed then.
  */
 static bool read_plain(oct_json_stream *s, double *out)
 {
@@ -232,7 +232,8 @@ static oct_status group(results *r)
     r->start = oct_calloc(r->e->ctx, n_images + 2, sizeof(*r->start));
     r->order = oct_alloc(r->e->ctx, r->n * sizeof(*r->order));
     if (!r->start || !r->order) return OCT_ERR_MEMORY;
-    /* Counted two places ahead, summed up one ahead; filling moves them to where they belong. */
+    /* Counted two positions ahead, prefix sum one ahead; filling moves them to their final
+     * positions. */
     for (size_t k = 0; k < r->n; k++)
         r->start[r->items[k].image + 2]++;
     for (size_t i = 2; i < n_images + 2; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From what became of each detection to the numbers.
+ * From matched detections to the metrics.
  *
- * Sums are taken in the order and the way of numpy (pairwise), so that the results agree with
- * pycocotools to the last bits. Categories without labels do not take part.
+ * Sums are taken in numpy's order (pairwise), so that the results agree with pycocotools to the
+ * last bits. Categories without labels do not take part.
  */
 #include "eval/box_eval.h"
 
@@ -34,7 +34,7 @@ typedef struct tally {
     size_t first, end; /* its detections in `order` */
 } tally;
 
-/* All that finishing needs. Categories are in the order of their ids. */
+/* State of finishing. Categories are in the order of their ids. */
 typedef struct summary {
     oct_box_eval *e;
     bool all;          /* pictures that were not seen take part */
@@ -45,7 +45,7 @@ typedef struct summary {
     int64_t most;      /* labels of one category */
     double *precision; /* [T][R][categories with labels] of one area range */
     double *recall;    /* [T][categories with labels] */
-    double *gains;     /* [T][most]: precision where a right detection comes */
+    double *gains;     /* [T][most]: precision at each right detection */
     double recalls[R];
 } summary;
 
@@ -70,7 +70,7 @@ static bool takes_part(const summary *s, int64_t i)
 
 /* --- sums --- */
 
-/* Halves are summed apart, down to blocks of 128 that are summed in eight lanes. */
+/* Pairwise: halves are summed separately, down to blocks of 128 that are summed in eight lanes. */
 static double pairwise_sum(const double *v, size_t n)
 {
     double lane[8], sum = 0;
@@ -100,7 +100,7 @@ static double mean(const double *v, size_t n)
     return n ? pairwise_sum(v, n) / (double)n : -1;
 }
 
-/* --- gathering --- */
+/* --- collecting --- */
 
 static void count_labels(summary *s)
 {
@@ -121,7 +121,7 @@ static void count_labels(summary *s)
         s->most = OCT_MAX(s->most, s->tallies[k].voc);
 }
 
-/* Counts the detections of each category, or puts them where they belong. */
+/* Counts the detections of each category, or moves them to their positions. */
 static void walk_hits(summary *s, bool put)
 {
     const oct_box_eval *e = s->e;
@@ -170,9 +170,8 @@ static oct_status rank_hits(summary *s)
 /* --- one category in one area range --- */
 
 /*
- * The precision at each recall point is the best precision from there on. Precision rises only
- * where a right detection comes, so these are all that need to be looked at. n_right gets their
- * number for each threshold.
+ * The precision at each recall point is the best precision from there on. Precision rises only at
+ * right detections, so only these are needed. n_right gets their number for each threshold.
  */
 static void find_gains(const summary *s, const tally *c, int a, int64_t n_right[T])
 {
@@ -184,7 +183,7 @@ static void find_gains(const summary *s, const tally *c, int a, int64_t n_right[
         const oct_box_hit *h = &s->e->hits[s->order[k].index];
 
         if (h->right[a] == 0 && (h->wrong[a] == 0 || h->wrong[a] == (1u << T) - 1)) {
-            n_wrong_everywhere += h->wrong[a] != 0; /* by far the most */
+            n_wrong_everywhere += h->wrong[a] != 0; /* by far the most frequent */
             continue;
         }
         for (int t = 0; t < T; t++) {
@@ -200,7 +199,7 @@ static void find_gains(const summary *s, const tally *c, int a, int64_t n_right[
     }
 }
 
-/* Every value becomes the largest from there on. */
+/* Every element becomes the maximum from there on. */
 static void make_envelope(double *v, int64_t n)
 {
     for (int64_t i = n - 1; i > 0; i--)
@@ -276,7 +275,7 @@ static double sum_recall(summary *s, int max_found)
     return mean(s->recall, T * n_col);
 }
 
-/* One curve of the thresholds' curves. */
+/* One curve from the curves of all thresholds. */
 static void keep_mean(const double *column, double *out)
 {
     for (int r = 0; r < R; r++) {
@@ -286,7 +285,7 @@ static void keep_mean(const double *column, double *out)
     }
 }
 
-/* The mean curve of the categories with labels, behind theirs. */
+/* The mean curve of the categories with labels, stored after theirs. */
 static void keep_means(const oct_box_eval *e, double *curves)
 {
     double *out = curves + (size_t)e->n_categories * R;
@@ -356,7 +355,7 @@ static double sum_voc(summary *s)
     return n ? sum / (double)n : -1;
 }
 
-/* What there is of them goes with the accumulator. */
+/* Frees partial results with the accumulator. */
 static oct_status alloc_results(oct_box_eval *e)
 {
     const size_t n = (size_t)e->n_categories;
@@ -366,7 +365,7 @@ static oct_status alloc_results(oct_box_eval *e)
     if (!e->means) e->means = oct_calloc(e->ctx, n + 1, R * sizeof(*e->means));
     if (!e->ap50) e->ap50 = oct_calloc(e->ctx, n, sizeof(*e->ap50));
     if (!e->n_labels || !e->curves || !e->means || !e->ap50) return OCT_ERR_MEMORY;
-    e->ap = oct_calloc(e->ctx, n, sizeof(*e->ap)); /* the last: there are results if it is there */
+    e->ap = oct_calloc(e->ctx, n, sizeof(*e->ap)); /* set last: there are results if it is set */
     return e->ap ? OCT_OK : OCT_ERR_MEMORY;
 }
 

@@ -37,7 +37,7 @@ bool oct_box_in_area(int a, double area)
     return !(area < range[a][0] || area > range[a][1]);
 }
 
-/* The labels of one category in the picture at work. */
+/* The labels of one category in the current picture. */
 typedef struct bucket {
     const oct_label *labels;  /* of the picture */
     const oct_ranked *member; /* index: which label */
@@ -88,8 +88,8 @@ static size_t find_near(const bucket *b, const oct_box_found *d, int64_t *voc_be
     return n;
 }
 
-/* Takes labels at the thresholds `open`, those that are ignored in this area range or the others;
- * returns the thresholds at which one was taken. */
+/* Matches labels at the thresholds `open`, those that are ignored in this area range or the
+ * others; returns the thresholds at which one was matched. */
 static unsigned take(const bucket *b, size_t n_near, int a, bool ignored, unsigned open)
 {
     const unsigned before = open;
@@ -162,7 +162,7 @@ static oct_status make_room(oct_box_eval *e, size_t n_labels, size_t n)
     OCT_TRY(oct_grow(ctx, &e->hits, &e->hits_cap, n_hits, sizeof(*e->hits)));
     OCT_TRY(oct_grow(ctx, &e->rank, &e->rank_cap, larger_n, sizeof(*e->rank)));
     OCT_TRY(oct_grow(ctx, &e->work, &e->work_cap, larger_n, sizeof(*e->work)));
-    /* The labels, and behind them what is near to a detection. */
+    /* The labels, and after them those near a detection. */
     OCT_TRY(oct_grow(ctx, &e->labels, &e->labels_cap, 2 * n_labels + 1, sizeof(*e->labels)));
     return oct_grow(ctx, &e->states, &e->states_cap, n_labels + 1, sizeof(*e->states));
 }

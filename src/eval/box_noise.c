@@ -3,10 +3,10 @@
  * How much AP depends on which pictures happened to be scored: the bootstrap over pictures.
  *
  * A resample draws as many pictures as there are, with replacement, so a picture counts 0, 1, 2 ..
- * times. Detections are ranked once; a resample only weighs them. Copies of a right detection
- * stand side by side and precision rises with each, so the envelope is that of the last copy: the
- * weighted AP equals that of a set with the copies in it (but for detections of one picture that
- * tie in score, whose copies would take turns).
+ * times. Detections are ranked once; a resample only weights them. Copies of a right detection are
+ * adjacent and precision rises with each, so the envelope is that of the last copy: the weighted AP
+ * equals that of a set with the copies in it (except for detections of one picture that tie in
+ * score, whose copies would alternate).
  */
 #include <float.h>
 #include <math.h>
@@ -41,7 +41,7 @@ typedef struct gain {
     double n_right, precision;
 } gain;
 
-/* One accumulator, ready to be weighed. */
+/* One accumulator, prepared for weighting. */
 struct oct_box_weighing {
     const oct_box_eval *e;
     record *records; /* by category, then by falling score */
@@ -68,7 +68,7 @@ void oct_box_weighing_free(oct_box_weighing *w)
     oct_free(ctx, w);
 }
 
-/* --- gathering --- */
+/* --- collecting --- */
 
 static oct_status rank_records(oct_box_weighing *w)
 {
@@ -170,7 +170,7 @@ failed:
 
 /* --- one resample --- */
 
-/* Where recall rises, with the precision there; n gets their number for each threshold. */
+/* Points where recall rises, with the precision there; n gets their number for each threshold. */
 static void find_gains(oct_box_weighing *w, int32_t category, const uint32_t *weights, size_t n[T])
 {
     double n_right[T] = {0}, n_wrong[T] = {0}, n_wrong_everywhere = 0;
@@ -182,7 +182,7 @@ static void find_gains(oct_box_weighing *w, int32_t category, const uint32_t *we
 
         if (weight == 0) continue;
         if (r->right == 0 && r->wrong == (1u << T) - 1) {
-            n_wrong_everywhere += weight; /* by far the most */
+            n_wrong_everywhere += weight; /* by far the most frequent */
             continue;
         }
         for (int t = 0; t < T; t++) {
@@ -238,7 +238,7 @@ double oct_box_weighing_ap(oct_box_weighing *w, const uint32_t *weights)
 
 /* --- many resamples --- */
 
-/* Sums for a deviation, of numbers near `origin`. */
+/* Accumulators of a standard deviation, of numbers near `origin`. */
 typedef struct spread {
     double origin, sum, squares;
     int64_t n;

@@ -23,7 +23,7 @@ static const char labels_help[] =
 
 /* --- names --- */
 
-/* The same but for case, blanks, "_" and "-". */
+/* Equal except for case, blanks, "_" and "-". */
 static bool is_alike(const char *a, const char *b)
 {
     for (;; a++, b++) {
@@ -34,7 +34,7 @@ static bool is_alike(const char *a, const char *b)
     }
 }
 
-/* The category called so, or nearly so; -1: none. */
+/* The category of this name, or nearly so; -1: none. */
 static int32_t find_category(const oct_dataset *d, const char *name)
 {
     const int32_t n = oct_dataset_n_categories(d);
@@ -89,7 +89,7 @@ static oct_status no_boxes(oct_ctx *ctx, const oct_dataset *d)
                     ".xml or YOLO .txt, or a data.yaml)");
 }
 
-/* Nothing says which is which. */
+/* Nothing says which class is which category. */
 static oct_status cannot_tell(oct_ctx *ctx, const oct_detector *net, const oct_dataset *d)
 {
     oct_str s;
@@ -185,7 +185,7 @@ static oct_status by_number(oct_ctx *ctx, const oct_detector *net, const oct_dat
     return OCT_OK;
 }
 
-/* YOLO: whether names agree is only told, the numbers count. */
+/* YOLO: numbers decide; whether names agree is only reported. */
 static oct_status by_class(oct_ctx *ctx, const oct_detector *net, const oct_dataset *d,
                            oct_class_map **out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of what says which category each class is. */
+/* Internal: which category each class is. */
 #ifndef OCT_EVAL_CLASSES_H
 #define OCT_EVAL_CLASSES_H
 

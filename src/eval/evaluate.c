@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluating a network: prepares it for the dataset, lets the workers run, gathers the figures. */
+/* Evaluating a network: prepares it for the dataset, runs the workers, collects the figures. */
 #include <string.h>
 
 #include "base/machine.h"
@@ -20,7 +20,7 @@ void oct_eval_options_init_sized(oct_eval_options *o, size_t struct_size)
 typedef struct evaluation {
     oct_eval_options o;
     oct_eval_job job;
-    oct_graph *opened, *bound; /* with floats for codes; with shapes */
+    oct_graph *opened, *bound; /* with float inputs and outputs; with shapes */
     oct_detector *detector;
     oct_plan *plan;
     oct_preprocess preprocess;
@@ -40,7 +40,7 @@ static oct_status check(oct_ctx *ctx, const oct_dataset *d, const oct_eval_optio
 
 /* --- the network --- */
 
-/* The network with the batch's shape, and the detector that knows it. */
+/* The network with the batch's shape, and its detector. */
 static oct_status prepare_network(evaluation *e, const oct_graph *g)
 {
     oct_detector *first = NULL;
@@ -67,7 +67,7 @@ static oct_status prepare_network(evaluation *e, const oct_graph *g)
     return OCT_OK;
 }
 
-/* As many runs side by side as divide the threads evenly. */
+/* As many concurrent runs as divide the threads evenly. */
 static int32_t count_workers(int32_t n_threads, int64_t n_parts)
 {
     int32_t n = (int32_t)OCT_MIN((int64_t)OCT_MIN(n_threads, OCT_EVAL_MAX_WORKERS), n_parts);
@@ -94,7 +94,7 @@ static oct_status prepare_plan(evaluation *e, const oct_dataset *d)
 
 /* --- classes --- */
 
-/* The network's class to the dataset's category: given, or found out. */
+/* The network's class to the dataset's category: given, or found. */
 static oct_status map_boxes(evaluation *e, const oct_dataset *d)
 {
     const int32_t n_have = oct_dataset_n_categories(d), *map = e->o.category_map;
@@ -175,7 +175,8 @@ static oct_status run(evaluation *e, const oct_dataset *d)
     oct_loader_options o;
     oct_status st;
 
-    /* Ready: what the workers may want at once, and one more for each thread that loads. */
+    /* Pictures to prefetch: what the workers may need at once, and one more for each loading
+     * thread. */
     oct_loader_options_init(&o);
     o.preprocess = &e->preprocess;
     o.dtype = (int32_t)e->dtype;
@@ -232,7 +233,7 @@ oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d, const oct_eval
     oct_nms_options_init(&e.job.nms);
     if (e.o.nms) memcpy(&e.job.nms, e.o.nms, OCT_MIN(e.o.nms->struct_size, sizeof(e.job.nms)));
     e.job.batch = e.o.batch;
-    start_ns = oct_time_ns(); /* of the pictures, not of compiling */
+    start_ns = oct_time_ns(); /* of the pictures, without compiling */
     if ((st = run(&e, d))) goto done;
     if ((st = gather(&e, start_ns, result))) goto done;
     if (eval) {

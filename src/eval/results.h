@@ -12,7 +12,7 @@ typedef struct oct_results {
     int64_t n; /* entries written */
 } oct_results;
 
-/* Nothing is seen at `path` before oct_results_commit(). */
+/* Nothing appears at `path` before oct_results_commit(). */
 oct_status oct_results_open(oct_ctx *ctx, const char *path, oct_results *r);
 
 /* Categories as the dataset counts; the file gets its ids. */

@@ -13,8 +13,8 @@ void oct_topk_init(oct_topk *k);
 
 /*
  * The scores of one picture, whose class is `right`. Of equal scores the lower class comes first;
- * scores that are not numbers are put before all others, so they never help. A class that the
- * network does not have is wrong.
+ * NaN scores are ranked before all others, so they never help. A class that the network does not
+ * have is wrong.
  */
 void oct_topk_see(oct_topk *k, const float *scores, int32_t n_scores, int32_t right);
 void oct_topk_merge(oct_topk *k, const oct_topk *other);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluation at work: threads that run the network, and the order of their results. */
+/* The workers of an evaluation: threads that run the network, and the order of their results. */
 #include "eval/workers.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ typedef struct worker {
     bool is_started;
 } worker;
 
-/* The first failure counts; everybody stops. */
+/* The first failure is kept; all workers stop. */
 static void fail(oct_eval_job *j, oct_status st, const char *why)
 {
     (void)pthread_mutex_lock(&j->lock);
@@ -36,7 +36,7 @@ static void fail(oct_eval_job *j, oct_status st, const char *why)
 
 /* --- feeding --- */
 
-/* The part's place in the ring, once nobody needs what is there. NULL: the work stops. */
+/* The part's slot in the ring, once it is free. NULL: the work stops. */
 static oct_eval_part *reserve(oct_eval_job *j, int64_t part)
 {
     bool stopped;
@@ -62,7 +62,7 @@ static void feed_picture(worker *w, int32_t i, const oct_loaded *l, oct_eval_ite
 
 /*
  * Fills the input with the next pictures, at most a batch. *part NULL: there are no more, or the
- * work stops. Called with `feed` held: the loader gets its pictures back in the order it gave them.
+ * work stops. Called with `feed` held: the loader must get its pictures back in order.
  */
 static oct_status feed(worker *w, oct_eval_part **part)
 {
@@ -75,7 +75,7 @@ static oct_status feed(worker *w, oct_eval_part **part)
         const oct_loaded *l = NULL;
         const oct_status st = oct_loader_take(j->loader, w->ctx, &l);
 
-        j->is_fed = l == NULL; /* behind a broken one too: the first of them is told */
+        j->is_fed = l == NULL; /* also after a failed one: the first failure is reported */
         if (st) return st;
         if (!l) break;
         feed_picture(w, p->n, l, &p->items[p->n]);
@@ -89,7 +89,7 @@ static oct_status feed(worker *w, oct_eval_part **part)
 
 /* --- reading the outputs --- */
 
-/* Renames classes to the dataset's categories; those it does not have are left out. */
+/* Maps classes to the dataset's categories; classes without one are dropped. */
 static int32_t to_categories(const oct_eval_job *j, oct_detection *found, int32_t n)
 {
     int32_t kept = 0;
@@ -155,7 +155,7 @@ static oct_status score_part(oct_eval_job *j, const oct_eval_part *p)
     return OCT_OK;
 }
 
-/* Scores all parts that are ready and whose turn it is. Called with the lock held. */
+/* Scores all parts that are ready, in order. Called with the lock held. */
 static oct_status advance(oct_eval_job *j)
 {
     const int64_t start = oct_time_ns();
@@ -187,7 +187,7 @@ static void deliver(oct_eval_job *j, oct_eval_part *p)
 
 /* --- progress --- */
 
-/* The metric so far, at growing distances: its whole cost is then that of a few finishes. */
+/* The metric so far, at growing intervals: the total cost is that of a few finishes. */
 static void refresh_metric(oct_eval_job *j)
 {
     oct_box_metrics m;
@@ -301,7 +301,7 @@ static void free_ring(oct_eval_job *j)
     j->ring = NULL;
 }
 
-/* Worker 0 is this thread. With fewer threads than wished the work is done all the same. */
+/* Worker 0 is this thread. If threads cannot be started, fewer workers do the work. */
 static void run_workers(worker *workers, int32_t n)
 {
     for (int32_t i = 1; i < n; i++)
@@ -335,7 +335,7 @@ oct_status oct_eval_work(oct_eval_job *j)
         if ((st = j->status))
             (void)oct_fail(j->ctx, st, "%s", j->error);
         else
-            st = report(&workers[0]); /* others may have finished behind its back */
+            st = report(&workers[0]); /* other workers may have finished since the last report */
     }
     for (int32_t i = 0; i < n; i++)
         worker_fini(&workers[i]);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The evaluation at work: several runs of one plan side by side, each on its own thread, fed by one
- * loader; results are taken in the order of the dataset.
- *
+ * The workers of an evaluation: several runs of one plan in parallel, each on its own thread, fed
+ * by one loader; results are taken in the order of the dataset.
  *   loader ──▶ worker 0 ─┐
  *          ──▶ worker 1 ─┼──▶ ring of finished parts ──▶ scores, results file
  *          ──▶ ...      ─┘
  *
  * Runs with few threads each need no barriers between them, so decoding pictures and scoring fill
- * the gaps instead of holding up a whole team of threads.
+ * the gaps instead of stalling a whole team of threads.
  */
 #ifndef OCT_EVAL_WORKERS_H
 #define OCT_EVAL_WORKERS_H
@@ -22,7 +21,7 @@
 
 enum { OCT_EVAL_MAX_WORKERS = 8 }; /* each has its own activations */
 
-/* What became of one picture. */
+/* The result of one picture. */
 typedef struct oct_eval_item {
     int64_t index; /* in the dataset */
     oct_mapping map;
@@ -31,7 +30,7 @@ typedef struct oct_eval_item {
     oct_detection *found; /* detectors: max_detections */
 } oct_eval_item;
 
-/* Pictures that were run together. */
+/* Pictures of one batch. */
 typedef struct oct_eval_part {
     oct_eval_item *items; /* `batch` of them */
     int32_t n;
@@ -55,7 +54,7 @@ typedef struct oct_eval_job {
     const int32_t *to_category; /* by the network's class; -1: none */
     int32_t n_to_category;
     oct_box_eval *boxes;  /* NULL: a classifier */
-    oct_results *results; /* NULL: none wanted */
+    oct_results *results; /* NULL: none asked for */
     oct_topk topk;
 
     pthread_mutex_t feed; /* guards what follows */
@@ -64,7 +63,7 @@ typedef struct oct_eval_job {
     bool is_fed; /* the loader has no more */
 
     pthread_mutex_t lock; /* guards all that follows, and scores and results */
-    pthread_cond_t moved; /* next_part went on, or the work stops */
+    pthread_cond_t moved; /* next_part advanced, or the work stops */
     oct_eval_part *ring;
     int32_t n_ring;
     int64_t next_part; /* the first one not scored */

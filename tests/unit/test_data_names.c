@@ -80,7 +80,7 @@ static void refuses_hostile_literals(void **state)
         {"{'a': 'b'}", "a key that is no number"},
         {"{0 'a'}", "no ':'"},
         {"{0: __import__('os')}", "no text in quotes"},
-        {"['a'] + ['b']", "something behind the end"},
+        {"['a'] + ['b']", "something after the end"},
         {"[['a']]", "no text in quotes"},
     };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What octet analyze tells when it is done. */
+/* The summary of octet analyze. */
 #ifndef CLI_ANALYZE_H
 #define CLI_ANALYZE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All that octet analyze has measured, for other programs. */
+/* All results of octet analyze, as JSON. */
 #include <stdlib.h>
 
 #include "cli/analyze.h"

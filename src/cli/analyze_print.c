@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary of octet analyze: outputs, the worst layers, points with trouble, advice. */
+/* The summary of octet analyze: outputs, the worst layers, points with problems, advice. */
 #include "cli/analyze.h"
 
 #include <math.h>
@@ -84,7 +84,7 @@ cli_analyze_row *cli_analyze_sort(const cli_analyze_view *v, int32_t *n)
 
 /* --- for people --- */
 
-/* "12.4 %", "0.031 %": three digits that count. */
+/* "12.4 %", "0.031 %": three significant digits. */
 static const char *share_text(double x, char text[CLI_UNIT_SIZE])
 {
     if (x < 0)
@@ -100,7 +100,7 @@ static const char *share_text(double x, char text[CLI_UNIT_SIZE])
     return text;
 }
 
-/* A bar on a scale of decades: what is ten times less is two characters shorter. */
+/* A bar on a logarithmic scale: ten times less is two characters shorter. */
 static const char *bar_text(double x, double most, char text[CLI_UNIT_SIZE])
 {
     enum { WIDTH = 10 };
@@ -168,7 +168,7 @@ static void layer_cells(cli_table *t, const oct_analyzed_layer *l, double most)
     cli_table_cell(t, "%s", share_text(l->weight_noise, text));
 }
 
-/* What the columns are, for those who see them for the first time. */
+/* Explains the columns to new users. */
 static void print_columns(bool has_alone)
 {
     if (has_alone)
@@ -215,8 +215,8 @@ static void print_layers(const cli_analyze_view *v)
 
 /* --- points --- */
 
-/* What is worth a look: noise, wherever it comes from; much beyond the range, or few codes used,
- * unless it hardly matters. */
+/* Points to show: noise, whatever its cause; many values outside the range, or few codes used,
+ * unless the effect is small. */
 static bool is_troubled(const oct_analyzed_point *p)
 {
     const bool clips = p->clipped > 1e-3, wastes = p->levels > 16 && p->used * 2 < p->levels;

@@ -146,7 +146,7 @@ static bool is_folder(const char *path)
     return stat(path, &sb) == 0 && S_ISDIR(sb.st_mode);
 }
 
-/* Looks at the files before any work starts: most mistakes are found here. */
+/* Checks the files before any work starts: most mistakes are found here. */
 static oct_status check_file(cli *c, const cli_file *f, const char *path)
 {
     struct stat sb;
@@ -155,7 +155,7 @@ static oct_status check_file(cli *c, const cli_file *f, const char *path)
     if (*path == '\0') return cli_fail(c, OCT_ERR_ARG, "%s is an empty name", f->name);
     if ((f->flags & CLI_FILE_DATA) &&
         (strcmp(path, "-") == 0 || strpbrk(path, "*?[") || is_folder(path)))
-        return OCT_OK; /* told to the guard by who opens it */
+        return OCT_OK; /* registered with the guard by the command that opens it */
     if (f->flags & CLI_FILE_IN) {
         if (stat(path, &sb) == 0) {
             if (S_ISDIR(sb.st_mode))
@@ -169,7 +169,7 @@ static oct_status check_file(cli *c, const cli_file *f, const char *path)
     return OCT_OK;
 }
 
-/* The files that options name: what is read first, so that no result takes its place. */
+/* The files that options name: inputs first, so that no output replaces one. */
 static oct_status check_options(cli *c, const cli_opt *opts, const char *args, int role)
 {
     oct_status st = OCT_OK;

@@ -19,7 +19,7 @@ oct_status cli_labels_load(cli *c, const char *path, oct_class_names **out)
     if (access(path, F_OK) && errno == ENOENT)
         return cli_fail(c, OCT_ERR_ARG, "option --labels: %s: no such file%s", path,
                         cli_near_file(&near, path));
-    c->model = NULL; /* what fails here is about the names */
+    c->model = NULL; /* errors here are about the names */
     if ((st = oct_class_names_load(c->ctx, path, out))) return st;
     c->model = model;
     return OCT_OK;
@@ -40,7 +40,7 @@ static const char *text_or(const char *text, const char *other)
     return text ? text : other;
 }
 
-/* Is a class and its category worth a row? Not if both are called the same, or there is none. */
+/* Is a class and its category worth a row? Not if both have the same name, or there is none. */
 static bool is_worth_a_row(const oct_detector *net, const oct_dataset *d, const oct_class_map *m,
                            int32_t k)
 {
@@ -137,5 +137,5 @@ static void say(void *user, const char *sentence)
 
 void cli_diagnose(cli *c, const oct_graph *g)
 {
-    (void)oct_graph_diagnose(g, say, c); /* only a hint: no failure of its own */
+    (void)oct_graph_diagnose(g, say, c); /* only a hint: it cannot fail */
 }

@@ -57,7 +57,7 @@ oct_status cli_fail(cli *c, oct_status status, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(c->error, sizeof(c->error), fmt, args);
     va_end(args);
-    cli_text_clean(c->error); /* names from files may hold anything */
+    cli_text_clean(c->error); /* names from files may contain anything */
     return status;
 }
 

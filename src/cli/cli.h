@@ -57,11 +57,11 @@ typedef struct cli_opt {
 enum { CLI_READS = 1, CLI_WRITES = 2 };
 
 enum {
-    CLI_FILE_IN = 1u << 0,    /* must exist: a missing one is answered with the nearest name */
+    CLI_FILE_IN = 1u << 0,    /* must exist: for a missing one the nearest name is suggested */
     CLI_FILE_OUT = 1u << 1,   /* its folder must exist; see guard.h for what may be replaced */
     CLI_FILE_MANY = 1u << 2,  /* one or more; only the last of a table */
     CLI_FILE_MAYBE = 1u << 3, /* may be left out; only the last of a table */
-    CLI_FILE_DATA = 1u << 4,  /* a folder, a pattern or "-" will do as well */
+    CLI_FILE_DATA = 1u << 4,  /* a folder, a pattern or "-" is accepted as well */
 };
 
 /* A word that is not an option. */
@@ -91,19 +91,19 @@ typedef struct cli_guard cli_guard;
 typedef struct cli {
     oct_ctx *ctx;
     const cli_command *cmd;
-    char **words; /* what was typed behind "octet"; ends with NULL */
+    char **words; /* what was typed after "octet"; ends with NULL */
     cli_common opt;
     cli_guard *guard;  /* of the files it reads and writes */
-    const char *model; /* the file at work, for messages; NULL before one is loaded */
-    bool hint_help;    /* the words were wrong, not what they name: --help helps */
-    char error[2048];  /* why a command failed, where the library does not know it; "" */
+    const char *model; /* the current file, for messages; NULL before one is loaded */
+    bool hint_help;    /* the command line is wrong, not the files it names: --help helps */
+    char error[2048];  /* why a command failed, if the library has no reason; "" */
     double load;       /* of the machine as the command began */
     int64_t start_ns;  /* of the work the progress bar shows; 0: none */
     int64_t drawn_ns;  /* when it was last shown */
     int64_t bar_done, bar_total;
-    bool has_bar; /* one is on the screen */
-    const char
-        *progress_of; /* which of several networks is at work, as "INT8"; NULL: the only one */
+    bool has_bar;            /* one is on the screen */
+    const char *progress_of; /* label of the current network where there are several, as "INT8";
+                              * NULL: the only one */
 } cli;
 
 struct cli_command {
@@ -125,7 +125,7 @@ const cli_opt *cli_common_opts(void);
 /* --- args.c --- */
 
 /*
- * Reads the words behind the command's name into args (zeroed, cmd->args_size bytes) and c->opt.
+ * Reads the words after the command's name into args (zeroed, cmd->args_size bytes) and c->opt.
  * *files gets the remaining words in a new array. OCT_ERR_ARG with the reason set if they are
  * wrong.
  */
@@ -156,7 +156,7 @@ void cli_note(const cli *c, const char *fmt, ...) CLI_PRINTF(2, 3); /* on stderr
 
 /* --- memory.c --- */
 
-/* Zeroed memory; the program ends with a message if there is none. */
+/* Zeroed memory; the program exits with a message if there is none. */
 void *cli_alloc(size_t n, size_t size);
 void *cli_realloc(void *p, size_t n, size_t size);
 char *cli_format(const char *fmt, ...) CLI_PRINTF(1, 2); /* to be freed */
@@ -168,18 +168,18 @@ bool cli_term_is_plain(FILE *f); /* not a terminal, or one that knows no escape 
 
 typedef enum cli_hue { CLI_PLAIN, CLI_BOLD, CLI_RED, CLI_GREEN, CLI_YELLOW } cli_hue;
 
-/* The sequence that begins a colour (CLI_PLAIN ends it); "" where colours are not wanted. */
+/* The escape sequence that begins a colour (CLI_PLAIN ends it); "" where colours are off. */
 const char *cli_color(FILE *f, cli_hue hue);
 
 /*
- * One line of text for people, cleaned, with a newline. On a terminal that is too narrow it goes on
- * under itself: broken at words, two columns deeper than it began.
+ * One line of text, cleaned, with a newline. On a terminal that is too narrow it is wrapped at
+ * words, two columns deeper than it began.
  */
 void cli_say(FILE *out, const char *fmt, ...) CLI_PRINTF(2, 3);
 
 /*
- * "name      text": a fact, cleaned, with a newline; the text stands in column `column` and goes on
- * there in a narrow terminal.
+ * "name      text": a fact, cleaned, with a newline; the text begins in column `column` and is
+ * wrapped there in a narrow terminal.
  */
 void cli_fact(FILE *out, int column, const char *name, const char *fmt, ...) CLI_PRINTF(4, 5);
 
@@ -201,14 +201,15 @@ void cli_progress_end(cli *c);
 
 /* --- interrupt.c --- */
 
-/* A Ctrl-C ends the work at its next step, or after a moment, and is told in one line. */
+/* A Ctrl-C ends the work at its next step, or after a moment, with a one-line message. */
 void cli_catch_interrupts(void);
 bool cli_stopped(void);             /* for loops without progress */
 void cli_die_if_stopped(void);      /* says it and ends by the signal */
-void cli_interrupt_bar(bool drawn); /* a bar stands in the line that a message would go to */
+void cli_interrupt_bar(bool drawn); /* a progress bar occupies the line that a message would be
+                                     * written to */
 
 /*
- * Between the two, a Ctrl-C waits: results appear whole or not at all. Nothing else needs it,
+ * Between the two, a Ctrl-C is delayed: results appear whole or not at all. Nothing else needs it,
  * since files are written under a temporary name.
  */
 void cli_hold_interrupts(void);

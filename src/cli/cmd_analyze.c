@@ -104,7 +104,7 @@ static oct_status load(job *j, char **files)
 
     if ((st = cli_model_load(c, files[0], NULL, &j->exact))) return st;
     if (!j->a->qmap) return cli_model_load(c, files[1], NULL, &j->quantized);
-    c->model = j->a->qmap; /* what fails here is about the file */
+    c->model = j->a->qmap; /* errors here are about the file */
     return oct_qmap_apply(j->exact, j->a->qmap, &j->quantized);
 }
 
@@ -178,7 +178,7 @@ static oct_status write_report(job *j, char **files)
 static oct_status run(cli *c, const void *argp, char **files)
 {
     job j = {.c = c, .a = argp};
-    /* What was not measured is no order. */
+    /* What was not measured cannot be sorted by. */
     const char *sort = j.a->no_layerwise && strcmp(j.a->sort, "alone") == 0 ? "all" : j.a->sort;
     oct_status st = check(&j, files);
 

@@ -123,7 +123,8 @@ static void *stream_main(void *arg)
     if (!st) oct_ctx_set_threads(ctx, t->s->session->n_threads);
     if (!st) st = oct_run_new(ctx, t->s->session->plan, &r);
     if (!st) st = warm_up(t, r);
-    (void)pthread_barrier_wait(&t->s->start); /* also after a failure: the others wait */
+    (void)pthread_barrier_wait(&t->s->start); /* also after a failure: the others wait at the
+                                               * barrier */
     if (!st) st = measure(t, r);
     t->status = st;
     if (st)
@@ -147,7 +148,8 @@ static oct_status run_streams(shared *s, stream *streams, int n)
         streams[i] = (stream){.s = s, .index = i};
     for (; started < n; started++)
         if (pthread_create(&threads[started], NULL, stream_main, &streams[started])) {
-            /* Those already started wait at the barrier for ever: the program has to end. */
+            /* Streams that have started wait at the barrier and cannot be joined: the program
+             * has to exit. */
             (void)fprintf(stderr, "octet: only %d of %d streams could be started\n", started, n);
             exit(1);
         }

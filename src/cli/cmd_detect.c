@@ -250,7 +250,7 @@ static void print_found(const job *j, int64_t index, int32_t n)
     cli_table_free(t);
 }
 
-/* Are they probabilities already? Others are made such by a softmax. */
+/* Are they probabilities already? If not, a softmax makes them so. */
 static bool are_probabilities(const float *scores, int32_t n)
 {
     double sum = 0;
@@ -348,7 +348,7 @@ static oct_status detect(job *j, int64_t i)
     oct_mapping map;
     oct_status st;
 
-    j->c->model = NULL; /* what fails here is about the picture */
+    j->c->model = NULL; /* errors here are about the picture */
     if ((st = cli_pictures_load(&j->pictures, i, &im))) goto done;
     if (!im) { /* broken, and left out */
         j->c->model = model;

@@ -81,7 +81,7 @@ static void look(const cli *c, machine *m)
 /* --- what will be slow: each writes one sentence, or nothing --- */
 
 #define TEXT_SIZE 400
-#define LOW_BYTES 1e9 /* enough for the detectors of today, with room for pictures */
+#define LOW_BYTES 1e9 /* enough for today's detectors, with room for pictures */
 
 typedef void (*check_fn)(const machine *m, char text[TEXT_SIZE]);
 
@@ -110,7 +110,7 @@ static void check_capped(const machine *m, char text[TEXT_SIZE])
                    m->capped);
 }
 
-/* What the CPU has and octet has no kernels for. */
+/* CPU features for which octet has no kernels. */
 static void check_unused(const machine *m, char text[TEXT_SIZE])
 {
     for (int i = 0; i < m->cpu.n_sets; i++)
@@ -121,7 +121,7 @@ static void check_unused(const machine *m, char text[TEXT_SIZE])
                            m->info.int8_set);
 }
 
-/* The library has the flags of the program: they are built together. */
+/* The library has the program's flags: they are built together. */
 static void check_build(const machine *m, char text[TEXT_SIZE])
 {
     const char *what = NULL;

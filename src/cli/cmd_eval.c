@@ -167,7 +167,7 @@ static oct_status open_dataset(cli *c, const args *a, oct_dataset **out)
     return cli_dataset_open(c, &o, out);
 }
 
-/* How the network is fed and read: what was recognised, changed by what was asked for. */
+/* Preprocessing and decoding: what was recognised, with the changes asked for. */
 static oct_status recognise(cli *c, const args *a, const oct_graph *g, oct_preprocess *p,
                             oct_detector **out)
 {
@@ -199,7 +199,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     o.family = a->family;
     o.preprocess = prep;
     o.batch = (int32_t)(a->batch > INT16_MAX ? INT16_MAX : a->batch);
-    o.loader_threads = oct_ctx_threads(c->ctx); /* they only work while they are behind */
+    o.loader_threads = oct_ctx_threads(c->ctx); /* they only work while they lag behind */
     o.results = a->results;
     o.names = p->names;
     oct_nms_options_init(&nms);
@@ -214,14 +214,14 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     return st;
 }
 
-/* Puts the quantization of a qmap file onto the network. */
+/* Applies the quantization of a qmap file to the network. */
 static oct_status apply_qmap(cli *c, const char *path, oct_graph **g)
 {
     const char *model = c->model;
     oct_graph *with = NULL;
     oct_status st;
 
-    c->model = path; /* what fails here is about the file */
+    c->model = path; /* errors here are about the file */
     if ((st = oct_qmap_apply(*g, path, &with))) return st;
     c->model = model;
     oct_graph_free(*g);

@@ -46,7 +46,7 @@ static bool shown(const cli_regex *re, const oct_node *n)
     return !re || cli_regex_match(re, cli_node_label(n)) || cli_regex_match(re, oct_node_op(n));
 }
 
-/* A filter that matches nothing is a mistake: says what comes near. */
+/* A filter that matches nothing is a mistake: suggests near names. */
 static oct_status check_filter(cli *c, const oct_graph *g, const cli_regex *re, const char *filter)
 {
     cli_near near;
@@ -82,7 +82,7 @@ static void faults_fini(faults *f)
     free(f->text);
 }
 
-/* Whatever keeps octet from reading the integers of a file, inspect still shows the rest. */
+/* If octet cannot read the integers of a file, inspect still shows the rest. */
 static void find_faults(const cli *c, const oct_graph *g, faults *f)
 {
     if (oct_graph_diagnose(g, add_fault, f))

@@ -95,7 +95,7 @@ static const cli_example examples[] = {
 
 /* --- settings --- */
 
-/* One call. What is opened here is closed by run(). */
+/* State of one call. What is opened here is closed by run(). */
 typedef struct job {
     cli *c;
     const args *a;
@@ -176,9 +176,9 @@ static oct_status print_recipe(job *j)
     return st;
 }
 
-/* --- before the work: what would make it vain --- */
+/* --- checks before the expensive part --- */
 
-/* What is read, by option or recipe, and then what is written: none of it may be the other. */
+/* All inputs, by option or recipe, and then all outputs: no file may be both. */
 static oct_status check_files(job *j, const oct_dataset_options *d)
 {
     const oct_recipe_job *s = &j->settings;
@@ -244,7 +244,7 @@ static oct_status open_data(job *j)
     oct_recipe_get_data(j->recipe, &d);
     oct_recipe_get_eval_data(j->recipe, &truth);
     d.need_files = truth.need_files = 1;
-    j->c->model = NULL; /* what fails here is about the data */
+    j->c->model = NULL; /* errors here are about the data */
     j->images_name = d.images;
     st = cli_dataset_open(j->c, &d, &j->images);
     if (!st) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
@@ -263,7 +263,7 @@ static void warn_of_device(const job *j)
                  j->options.target_device, j->options.target);
 }
 
-/* Such a file can be given, but what is in integers already is not looked at again. */
+/* Such a file is accepted, but layers that are integer already are left alone. */
 static void warn_if_quantized(const job *j)
 {
     int n = 0;
@@ -433,7 +433,7 @@ static oct_status work(job *j, char **files)
     return OCT_OK;
 }
 
-/* The file's name that belongs to an error may be the recipe's, which goes away. */
+/* An error's file name may be the recipe's string, which is freed: copy it. */
 static void keep_reason(cli *c, oct_status st)
 {
     const char *why = oct_ctx_error(c->ctx), *model = c->model ? c->model : "";

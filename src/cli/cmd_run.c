@@ -52,7 +52,7 @@ typedef struct job {
     oct_run *run;
     oct_tensor **in; /* as the graph's inputs */
     cli_json *written;
-    char **paths; /* to notice two values that want one name */
+    char **paths; /* to detect two values with one file name */
     int n_paths;
     int64_t time_ns;
 } job;
@@ -125,7 +125,7 @@ static oct_status load_input(job *j, const char *spec)
         return cli_fail(j->c, OCT_ERR_ARG, "option --input: '%s' is given twice",
                         oct_value_name(oct_graph_input(j->g, i)));
     cli_reads(j->c, file);
-    j->c->model = NULL; /* what fails here is about the .npy file */
+    j->c->model = NULL; /* errors here are about the .npy file */
     if ((st = oct_tensor_load_npy(j->c->ctx, file, &j->in[i]))) return st;
     return check_fit(j, oct_graph_input(j->g, i), j->in[i], file);
 }
@@ -157,7 +157,7 @@ static oct_status load_inputs(job *j, const char *model)
 
 /* --- outputs --- */
 
-/* DIR/<name with / and : replaced by _>.npy, made different from those already written. */
+/* DIR/<name with / and : replaced by _>.npy, made unique among those written. */
 static char *result_path(const job *j, const char *name)
 {
     enum { MAX_NAME = 200 }; /* file systems allow 255 bytes */
@@ -198,7 +198,7 @@ static oct_status write_value(job *j, const char *name, const oct_tensor *t)
     st = oct_tensor_save_npy(j->c->ctx, t, path);
     cli_release_interrupts();
     if (st) {
-        j->c->model = NULL; /* what failed is about the result's file */
+        j->c->model = NULL; /* the error is about the result's file */
     } else if (!j->c->opt.json && !j->c->opt.quiet) {
         char shape[CLI_SHAPE_SIZE], line[1024];
 
@@ -224,7 +224,7 @@ static oct_status dump_hook(void *user, const char *name, const oct_tensor *valu
     return is_output(j->g, name) ? OCT_OK : write_value(j, name, value);
 }
 
-/* A pattern that matches no value is a mistake: says what comes near. */
+/* A pattern that matches no value is a mistake: suggests near names. */
 static oct_status check_dump(const job *j)
 {
     cli_regex *re = NULL;

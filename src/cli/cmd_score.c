@@ -101,7 +101,7 @@ static int64_t make_unique(int64_t *ids, int64_t n)
     return n_unique;
 }
 
-/* What is printed at the end. */
+/* Printed at the end. */
 typedef struct result {
     const oct_dataset *d;
     const oct_box_eval *e;

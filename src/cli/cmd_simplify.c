@@ -116,7 +116,7 @@ static void op_row(cli_table *t, const char *op, const cli_totals *before, const
     change_cell(t, b ? b->n : 0, a ? a->n : 0);
 }
 
-/* Millions are read with their units; --json has every digit. */
+/* Millions are shown with units; --json has every digit. */
 static void total_row(cli_table *t, const char *what, int64_t before, int64_t after,
                       const char *(*words)(double v, char text[CLI_UNIT_SIZE]))
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* octet synth: labelled pictures out of nothing. */
+/* octet synth: draws labelled pictures from a seed. */
 #include <stdlib.h>
 
 #include "cli/cli.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Measures several models in turns, so that a change of the machine's speed meets all of them. */
+/* Measures several models in turns, so that a change of the machine's speed affects all of them. */
 #include "cli/compare.h"
 #include "cli/cpu.h"
 
@@ -15,7 +15,7 @@ enum {
 
 /* --- memory --- */
 
-/* In a process of its own: loads, compiles, runs, and tells the most memory it had. */
+/* In a process of its own: loads, compiles, runs, and reports its peak memory. */
 static void measure_peak(cli *c, const char *path, const cli_session_options *o, int fd)
 {
     cli_session s;
@@ -31,8 +31,8 @@ static void measure_peak(cli *c, const char *path, const cli_session_options *o,
 }
 
 /*
- * Models in one process cannot be told apart. Comes before the first model is run here: a process
- * with threads of OpenMP must not fork.
+ * Memory of models in one process cannot be separated. Done before the first model is run here: a
+ * process with OpenMP threads must not fork.
  */
 static double peak_of(cli *c, const char *path, const cli_session_options *o)
 {
@@ -70,7 +70,7 @@ static oct_status warm_up(cli *c, cli_measured *m, int64_t runs)
     return st;
 }
 
-/* The first run finds the caches full of another model and is not counted. */
+/* The first run finds the caches full of another model's data and is not counted. */
 static oct_status take_turn(cli_measured *m, int64_t runs)
 {
     oct_status st = oct_run_execute(m->run);

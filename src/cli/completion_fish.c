@@ -22,7 +22,7 @@ static void put_value(FILE *out, const cli_opt *o)
     const unsigned kinds = cli_value_kinds(o);
     char *words;
 
-    /* Where files may follow they are asked for, or nothing but the words would be offered. */
+    /* Where files may follow they are offered too; otherwise only the words would be. */
     (void)fputs(kinds & CLI_VALUE_FILE ? " -r -F" : " -x", out);
     if (kinds & CLI_VALUE_WORDS) {
         words = cli_value_words(o, " ");

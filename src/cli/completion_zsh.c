@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "cli/values.h"
 
-/* Text in single quotes; what _arguments would read as its own is marked by a backslash. */
+/* Text in single quotes; characters that _arguments interprets are escaped. */
 static void put(FILE *out, const char *text, const char *special)
 {
     for (; *text; text++) {

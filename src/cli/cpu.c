@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU's name and instruction sets; the libraries behind octet. */
+/* The CPU's name and instruction sets; the libraries that octet uses. */
 #include "cli/cpu.h"
 
 #include <ctype.h>
@@ -80,7 +80,7 @@ bool cli_library_at(int i, cli_library *lib, char version[32])
     return true;
 }
 
-/* --- others at work --- */
+/* --- other processes --- */
 
 double cli_load(void)
 {

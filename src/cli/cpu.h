@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel of Linux tells of the CPU, and what the program was built with. */
+/* The CPU as the Linux kernel describes it, and the versions of the build. */
 #ifndef CLI_CPU_H
 #define CLI_CPU_H
 
@@ -15,12 +15,12 @@ typedef struct cli_cpu {
 
 void cli_cpu_read(cli_cpu *cpu);
 
-/* Are others at work on the cores of this process? One sentence, or "". `load` is as the command
- * began: later it is the command's own. */
+/* Do other processes use the cores? One sentence, or "". `load` is that at the start of the
+ * command: later it includes the command's own. */
 void cli_busy_text(double load, char *text, size_t size);
 double cli_load(void); /* of the last minute; -1: the kernel does not tell */
 
-/* For commands that print times: says that they are of a busy machine. */
+/* For commands that print times: warns if the machine is busy. */
 void cli_note_busy(const cli *c);
 
 typedef struct cli_library {

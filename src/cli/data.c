@@ -26,7 +26,7 @@ oct_status cli_dataset_open(cli *c, const oct_dataset_options *o, oct_dataset **
     cli_near near;
     oct_status st;
 
-    c->model = NULL; /* what fails here is about the data */
+    c->model = NULL; /* errors here are about the data */
     if (!(st = oct_dataset_open(c->ctx, o, out))) {
         c->model = model;
         return OCT_OK;

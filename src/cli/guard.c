@@ -10,13 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file that is read or written: links do not hide it. */
+/* A file that is read or written, with links resolved. */
 typedef struct entry {
     char *path;
     bool exists, is_folder;
     dev_t dev;
     ino_t ino;
-    dev_t dir_dev; /* of an output: its folder and name tell it where there is no file yet */
+    dev_t dir_dev; /* of an output: identified by its folder and name while the file does not
+                    * exist */
     ino_t dir_ino;
     bool is_written;
 } entry;
@@ -112,7 +113,7 @@ bool cli_is_sink(const char *path)
            (stat(path, &sb) == 0 && !S_ISREG(sb.st_mode) && !S_ISDIR(sb.st_mode));
 }
 
-/* Puts the reason into `why`; false: it may be written. */
+/* Writes the reason to `why`; false: it may be written. */
 static bool refuse(const cli *c, const cli_guard *g, const entry *e, char *why, size_t size)
 {
     const entry *in;
@@ -146,7 +147,7 @@ static bool refuse(const cli *c, const cli_guard *g, const entry *e, char *why, 
     return true;
 }
 
-/* Asked by the library for every file. What was announced is not asked about again. */
+/* Called by the library for every file. What was registered before is not checked again. */
 static int may_write(void *user, const char *path, char *why, size_t size)
 {
     cli *c = user;
@@ -172,7 +173,7 @@ static int may_write(void *user, const char *path, char *why, size_t size)
     return no;
 }
 
-/* Weights beside a network are inputs as it is, but known only when it is read. */
+/* Weights beside a network are inputs too, but known only after it is read. */
 static int may_read(void *user, const char *path, char *why, size_t size)
 {
     cli *c = user;
@@ -184,7 +185,7 @@ static int may_read(void *user, const char *path, char *why, size_t size)
     (void)pthread_mutex_lock(&g->lock);
     e = entry_of(path);
     out = find_same(g->out, g->n_out, &e);
-    no = out && !out->is_written; /* what this command wrote it may read back */
+    no = out && !out->is_written; /* a command may read back what it wrote */
     if (no)
         (void)snprintf(why, size,
                        "the network's weights are in it, and %s was to be written; give "
@@ -229,7 +230,9 @@ oct_status cli_writes(cli *c, const char *option, const char *path)
     entry e;
 
     if (*path == '\0') return cli_fail(c, OCT_ERR_ARG, "%s%san empty file name", name, sep);
-    if (strcmp(path, "/dev/stdout") == 0) stdout = stderr; /* what is said must not mix with it */
+    if (strcmp(path, "/dev/stdout") == 0)
+        stdout = stderr; /* the output goes to stdout: messages
+                          * must not mix with it */
     if (cli_is_sink(path)) return OCT_OK;
     if ((st = check_folder(c, name, sep, path))) return st;
     e = entry_of(path);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command reads and writes. Nothing the user owns is overwritten: an output is never an
- * input, never two outputs one file, and a file that octet did not make is replaced only with
- * --force.
+ * What a command reads and writes. No file of the user is overwritten: an output is never an input,
+ * two outputs are never one file, and a file that octet did not make is replaced only with --force.
  *
  * Files and options are named in the tables of a command (CLI_FILE_IN, CLI_FILE_OUT, .role) and are
- * looked at before it starts. What is known later (files of a folder, settings of a recipe) is told
- * here. The library asks for every file it writes, so that a forgotten one is refused too, if late,
- * and for every file that a network names.
+ * checked before it starts. What is known later (files of a folder, settings of a recipe) is
+ * registered here. The library asks for every file it writes, so that a forgotten one is refused
+ * too, if late, and for every file that a network names.
  */
 #ifndef CLI_GUARD_H
 #define CLI_GUARD_H
@@ -32,7 +31,7 @@ bool cli_is_sink(const char *path);
 /* Did octet make this file? False if that cannot be told. (own.c) */
 bool cli_is_own(const char *path);
 
-void cli_guard_start(cli *c); /* makes the library ask */
+void cli_guard_start(cli *c); /* connects it to the library */
 void cli_guard_end(cli *c);
 
 #endif

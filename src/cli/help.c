@@ -9,7 +9,7 @@
 
 enum {
     OPT_COLUMN = 26, /* where the text of an option begins */
-    NARROW = 72,     /* in a narrower terminal it stands under the option */
+    NARROW = 72,     /* in a narrower terminal it begins below the option */
     NARROW_COLUMN = 8,
     NAME_COLUMN = 16, /* of commands and files, whose names are short */
 };
@@ -75,7 +75,7 @@ static void put_opts(FILE *out, const cli_opt *opts)
     }
 }
 
-/* Bytes of the next word; what is quoted is one. */
+/* Bytes of the next word; a quoted text is one. */
 static size_t word_length(const char *line)
 {
     size_t len = 0;

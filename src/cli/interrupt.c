@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ctrl-C: work ends at its next step, unfinished files go away, and a line says so. */
+/* Ctrl-C: work ends at its next step, unfinished files are removed, and a line says so. */
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,10 +10,10 @@ enum { GRACE_SECONDS = 2 }; /* for work that reports no progress */
 
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-/* A signal handler has nowhere else to write. */
+/* Global, because a signal handler has no argument for state. */
 static volatile sig_atomic_t stopped; /* the signal; 0: none */
 static volatile sig_atomic_t held;
-static volatile sig_atomic_t has_bar; /* the cursor may stand behind a progress bar */
+static volatile sig_atomic_t has_bar; /* the cursor may be after a progress bar */
 static pid_t owner;
 
 bool cli_stopped(void)
@@ -26,7 +26,7 @@ void cli_interrupt_bar(bool drawn)
     has_bar = drawn;
 }
 
-/* Only what a handler may call. */
+/* Only async-signal-safe calls. */
 static void say(void)
 {
     static const char text[] = "octet: interrupted; no unfinished file is left\n";
@@ -37,7 +37,7 @@ static void say(void)
     (void)n;
 }
 
-/* Ends as the signal would have ended it, so that shells and make see what happened. */
+/* Exits as the signal would have ended it, so that shells and make see it. */
 static void die(int sig)
 {
     (void)signal(sig, SIG_DFL);
@@ -69,7 +69,7 @@ static void on_signal(int sig)
 static void on_alarm(int sig)
 {
     (void)sig;
-    if (getpid() != owner || held) return; /* cli_release_interrupts() looks */
+    if (getpid() != owner || held) return; /* cli_release_interrupts() checks it */
     say();
     die(stopped ? stopped : SIGTERM);
 }

@@ -96,7 +96,7 @@ oct_status cli_json_save(cli *c, const cli_json *j, const char *path)
     oct_status st;
 
     if (!text) (void)checked(NULL);
-    c->model = NULL; /* what fails here is about the file */
+    c->model = NULL; /* errors here are about the file */
     cli_hold_interrupts();
     st = oct_write_file(c->ctx, path, text, strlen(text));
     cli_release_interrupts();

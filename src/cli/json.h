@@ -11,7 +11,7 @@ cli_json *cli_json_object(void);
 cli_json *cli_json_array(void);
 void cli_json_free(cli_json *j); /* of the outermost; accepts NULL */
 
-/* Into an object, or with key NULL at the end of an array. `child` is taken over. */
+/* Into an object, or with key NULL at the end of an array. Takes ownership of `child`. */
 void cli_json_add(cli_json *to, const char *key, cli_json *child);
 void cli_json_str(cli_json *to, const char *key, const char *v); /* NULL: null; made valid UTF-8 */
 void cli_json_int(cli_json *to, const char *key, int64_t v);
@@ -19,7 +19,7 @@ void cli_json_num(cli_json *to, const char *key, double v); /* not a number: nul
 void cli_json_bool(cli_json *to, const char *key, bool v);
 void cli_json_null(cli_json *to, const char *key);
 
-/* Rounds to `digits` behind the point, so that times do not carry noise. */
+/* Rounds to `digits` decimals, so that times do not carry noise. */
 void cli_json_round(cli_json *to, const char *key, double v, int digits);
 
 /* Prints to stdout, indented, keys in the order they were added. */

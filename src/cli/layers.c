@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matches the layers of two models by name, and tells why some did not gain. */
+/* Matches the layers of two models by name, and says why some are not faster. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/compare.h"
 
-#define MEMORY_GB_S 10.0 /* what a step reads and writes comes no faster from memory */
+#define MEMORY_GB_S 10.0 /* limited by memory bandwidth: fewer bits in arithmetic do not help */
 #define SHORT_MS    0.01 /* waking the threads takes as long */
 
 /* All steps of a model with one name. */

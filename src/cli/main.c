@@ -95,7 +95,7 @@ static bool run_builtin(char **argv, int *exit_status)
 {
     static const struct {
         const char *word;
-        int (*show)(const char *next); /* the word behind it; NULL: none */
+        int (*show)(const char *next); /* the argument that follows it; NULL: none */
     } words[] = {{"--version", show_version},
                  {"-V", show_version},
                  {"--help", show_help},
@@ -112,7 +112,7 @@ static bool run_builtin(char **argv, int *exit_status)
     return false;
 }
 
-/* The library's reason, with the model's name in front unless it is there already. */
+/* The library's reason, prefixed with the model's name unless it is there already. */
 static void library_reason(const cli *c, char *text, size_t size)
 {
     const char *why = oct_ctx_error(c->ctx);

@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "cli/values.h"
 
-/* Text as roff: backslashes, dashes that people will copy, and dots or quotes that open a line. */
+/* Text as roff: backslashes, dashes that users copy, and dots or quotes at the start of a line. */
 static void put(FILE *out, const char *text)
 {
     bool line_start = true;
@@ -156,7 +156,7 @@ static void man_command(FILE *out, const cli_command *cmd)
     free(name);
 }
 
-/* octet(1): what there is, and where to read on. */
+/* octet(1): the commands, and further reading. */
 static void man_program(FILE *out)
 {
     put_title(out, "octet");

@@ -10,8 +10,8 @@
 /* --- session --- */
 
 /*
- * A network whose inner shapes say 1 where the batch should be may still add up, with the pictures
- * mixed: its outputs give it away.
+ * A network whose inner shapes have 1 for the batch may still run, with the pictures mixed up: the
+ * shapes of its outputs show it.
  */
 static bool outputs_follow(const oct_graph *g, int64_t batch)
 {
@@ -46,7 +46,7 @@ static oct_status bind_batch(cli *c, oct_graph *g, const char *path, int64_t bat
     return OCT_OK;
 }
 
-/* Open dimensions become 1, which is rarely what people want to measure (but for the batch). */
+/* Open dimensions become 1, which is rarely what should be measured (except for the batch). */
 static void warn_open_dims(const cli *c, const oct_graph *g)
 {
     char shape[CLI_SHAPE_SIZE];
@@ -241,7 +241,7 @@ cli_time_stats cli_times_stats(cli_times *t)
     return s;
 }
 
-/* Not getrusage(): that also counts what the process was before it became octet. */
+/* Not getrusage(): that also counts memory from before exec(). */
 double cli_peak_rss_mb(void)
 {
     FILE *f = fopen("/proc/self/status", "r");

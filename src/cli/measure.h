@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-/* A model ready to run; its graph is gone already. */
+/* A model ready to run; its graph is freed already. */
 typedef struct cli_session {
     oct_plan *plan;
     oct_dtype *input_types; /* as the plan's inputs */

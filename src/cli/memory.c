@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of the program, which has nothing better to do than to end when there is none. */
+/* malloc wrappers for the program: exit on out of memory (the library never does). */
 #include <stdarg.h>
 #include <stdlib.h>
 

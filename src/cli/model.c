@@ -139,7 +139,7 @@ static bool parse_dims(const char *text, int32_t *rank, int64_t dims[OCT_MAX_RAN
     }
 }
 
-/* A size that the file fixes otherwise is the most frequent reason why a shape does not fit. */
+/* A size that is fixed in the file is the most frequent reason why a shape does not fit. */
 static oct_status set_shape(cli *c, oct_graph *g, const oct_value *v, int32_t rank,
                             const int64_t *dims)
 {

@@ -18,10 +18,11 @@
 /* Reads a model and fixes the shapes that --input-shape gives. */
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out);
 
-/* A network that is fed with codes or gives codes (--int8-io) with floats there instead. */
+/* A network with integer inputs or outputs (--int8-io) gets float ones. */
 oct_status cli_model_open_codes(cli *c, oct_graph **g);
 
-/* Says what the codes of inputs and outputs mean, and which of them are floats all the same. */
+/* Prints the quantization parameters of inputs and outputs, and which of them are float all the
+ * same. */
 void cli_model_codes_note(const cli *c, const oct_graph *g);
 
 /* The input called `name` among the inputs; NULL with the error (nearest names) set. */

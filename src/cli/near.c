@@ -17,7 +17,7 @@ static int min2(int a, int b)
 
 /*
  * Edits (insert, delete, change, swap neighbours; case is free) that make `a` from `b`. With
- * `inside`, what stands before and behind the best place in `b` costs nothing.
+ * `inside`, characters before and after the best match in `b` are free.
  */
 static int distance(const char *a, const char *b, bool inside)
 {
@@ -62,7 +62,7 @@ void cli_near_try(cli_near *near, const char *name)
     int d = distance(near->want, name, near->inside), at;
 
     if (len == 0 || *name == '\0') return;
-    /* The beginning of a longer name is what people type who gave up too early. */
+    /* A prefix of a longer name is a common way of typing it. */
     if (len >= 2 && d > 0 && strncasecmp(near->want, name, (size_t)len + dashes) == 0)
         d = 1;
     else if (d > limit)

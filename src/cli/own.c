@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files octet made: by the notes that it leaves in all it writes. */
+/* Which files octet made: recognised by the comments it writes into them. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,7 +41,7 @@ static bool read_varint(const unsigned char *p, size_t n, size_t *at, uint64_t *
     return false;
 }
 
-/* Does a field of the model that is text or a pair of texts name octet? */
+/* Does a text field of the model, or a pair of texts, name octet? */
 static bool names_octet(const unsigned char *p, size_t n, uint64_t field)
 {
     enum { PRODUCER = 2, METADATA = 14, KEY = 0x0a };
@@ -53,7 +53,7 @@ static bool names_octet(const unsigned char *p, size_t n, uint64_t field)
     return len >= 5 && n - at >= 5 && memcmp(p + at, "octet", 5) == 0;
 }
 
-/* The fields of a file's outermost message; the graph is passed over. */
+/* The fields of a file's outermost message; the graph is skipped. */
 static bool is_own_onnx(const ends *e)
 {
     enum { MOST_FIELDS = 10000, KEPT = 512 };
@@ -109,7 +109,7 @@ static bool is_own_text(const ends *e)
     return contains(e->tail, e->n_tail, "made by octet"); /* PDF */
 }
 
-/* COCO results are a bare list: told by how octet breaks its lines. */
+/* COCO results are a bare list: recognised by octet's line breaks. */
 static bool is_own_results(const ends *e)
 {
     static const char filled[] = "[\n{\"image_id\":", empty[] = "[\n]\n";
@@ -130,7 +130,7 @@ static bool read_ends(ends *e)
     return !ferror(e->f);
 }
 
-/* The weights of a network that is larger than one file belong to it. */
+/* The external weights of a network belong to it. */
 static bool is_own_data(const char *path)
 {
     const size_t len = strlen(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pictures a command works through one by one, and the names its results get. */
+/* The pictures a command processes one by one, and the names of its results. */
 #include "cli/pictures.h"
 
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /*
- * Calls `change` for each picture whose name another has too; returns how many there were. `all` is
+ * Calls `change` for each picture whose name is not unique; returns how many there were. `all` is
  * false: not for the first of them.
  */
 static int64_t resolve(cli_pictures *p, bool all, char *(*change)(const cli_pictures *p, int64_t i))
@@ -109,9 +109,9 @@ static int64_t resolve(cli_pictures *p, bool all, char *(*change)(const cli_pict
     qsort(list, (size_t)p->n, sizeof(*list), by_name);
     for (int64_t i = 0; i < p->n; i++) {
         const bool before = i > 0 && strcmp(list[i].name, list[i - 1].name) == 0;
-        const bool behind = i + 1 < p->n && strcmp(list[i].name, list[i + 1].name) == 0;
+        const bool next = i + 1 < p->n && strcmp(list[i].name, list[i + 1].name) == 0;
 
-        if (before || (all && behind)) changed[list[i].index] = change(p, list[i].index);
+        if (before || (all && next)) changed[list[i].index] = change(p, list[i].index);
     }
     for (int64_t i = 0; i < p->n; i++) {
         if (!changed[i]) continue;
@@ -168,7 +168,7 @@ oct_status cli_pictures_open(cli *c, const cli_pictures_words *words, cli_pictur
     oct_status st;
 
     *out = (cli_pictures){.c = c, .skip_bad = words->skip_bad};
-    c->model = NULL; /* what fails here is about pictures */
+    c->model = NULL; /* errors here are about pictures */
     if ((st = typed ? read_standard_input(out) : open_dataset(out, words))) return st;
     c->model = model;
     if (out->d) out->n = oct_dataset_size(out->d);
@@ -202,7 +202,7 @@ oct_status cli_pictures_load(cli_pictures *p, int64_t i, oct_image **out)
     }
     *out = NULL;
     if (!(st = oct_dataset_load(p->d, i, out))) return OCT_OK;
-    /* A video may have fewer pictures than it says; at least one is wanted. */
+    /* A video may have fewer pictures than its header says; at least one is required. */
     if (st == OCT_ERR_MEMORY || (!p->skip_bad && cli_pictures_frame(p, i) <= 0)) return st;
     cli_note(c, "left out: %s", oct_ctx_error(c->ctx));
     if (++p->n_broken < p->n) return OCT_OK;

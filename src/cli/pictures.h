@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pictures a command works through one by one, and the names its results get. */
+/* The pictures a command processes one by one, and the names of its results. */
 #ifndef CLI_PICTURES_H
 #define CLI_PICTURES_H
 
@@ -23,7 +23,7 @@ typedef struct cli_pictures_words {
     bool skip_bad;
 } cli_pictures_words;
 
-/* Says what was left out. Pictures become part of what this call reads (guard.h). */
+/* Reports what was skipped. Pictures are registered as inputs (guard.h). */
 oct_status cli_pictures_open(cli *c, const cli_pictures_words *words, cli_pictures *out);
 void cli_pictures_close(cli_pictures *p);
 

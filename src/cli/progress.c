@@ -10,7 +10,7 @@
 
 enum { BAR_MOST = 28, BAR_LEAST = 6 };
 
-#define BLINK_NS 100000000 /* work done within the blink of an eye shows no bar */
+#define BLINK_NS 100000000 /* shorter work shows no bar */
 #define LINE_S   5.0       /* between two plain lines */
 
 /* "0:08"; what is left of a second counts as one, so that nothing is left only at the end */
@@ -21,13 +21,13 @@ static void time_text(double s, char text[CLI_UNIT_SIZE])
     (void)snprintf(text, CLI_UNIT_SIZE, "%lld:%02d", whole / 60, (int)(whole % 60));
 }
 
-/* How far it is, in words; what cannot be said yet, or any more, is "". */
+/* Progress as text; "" for what is not known. */
 typedef struct state_words {
     char percent[CLI_UNIT_SIZE], count[2 * CLI_UNIT_SIZE], rate[CLI_UNIT_SIZE];
     char left[2 * CLI_UNIT_SIZE];
 } state_words;
 
-/* Numbers of fixed width in a bar, so that it does not move: `wide`. */
+/* Fixed-width numbers in a bar, so that it does not move: `wide`. */
 static state_words words_of(const cli_progress_state *p, bool wide)
 {
     const double part = p->total > 0 ? (double)p->done / (double)p->total : 0;
@@ -103,7 +103,7 @@ void cli_progress_line(const cli_progress_state *p, char *text, size_t size)
                    *w.count ? ", " : "", w.count, *w.left ? ", " : "", w.left);
 }
 
-/* Seconds between plain lines: OCTET_PROGRESS_SECONDS, for those who keep logs. */
+/* Seconds between plain lines: OCTET_PROGRESS_SECONDS, for logs. */
 static double line_seconds(void)
 {
     const char *text = getenv("OCTET_PROGRESS_SECONDS");
@@ -141,7 +141,7 @@ int cli_progress(void *user, const char *what, int64_t done, int64_t total)
     char name[256];
 
     if (c->opt.quiet) return cli_stopped();
-    if (c->start_ns == 0 || c->bar_total != total || done < c->bar_done) /* another work */
+    if (c->start_ns == 0 || c->bar_total != total || done < c->bar_done) /* another task */
         c->start_ns = c->drawn_ns = now;
     c->bar_total = total;
     c->bar_done = done;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What progress looks like; cli.h has what commands call. */
+/* The form of progress output; cli.h has what commands call. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of octet quantize: the files it writes, and what it tells when it is done. */
+/* The parts of octet quantize: the files it writes, and its summary. */
 #ifndef CLI_QUANTIZE_H
 #define CLI_QUANTIZE_H
 
@@ -9,12 +9,12 @@
 #include "cli/cli.h"
 
 /*
- * Writes the network, and beside it what was asked for: all of them or none, and what was there
- * before stays until then.
+ * Writes the network, and beside it what was asked for: all of them or none, and existing files
+ * stay until then.
  */
 oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings);
 
-/* Where the scales in PPQ's form go, to be freed; NULL: nowhere. */
+/* Path of the scales in PPQ's format, to be freed; NULL: none. */
 char *cli_quantize_cfg_path(const oct_recipe_job *settings);
 
 typedef struct cli_quantize_report {
@@ -35,8 +35,8 @@ typedef struct cli_quantize_report {
 } cli_quantize_report;
 
 /*
- * Says family, preprocessing and the number of pictures, warns of few, and keeps it for the report.
- * `words` (may be NULL) change what the family wants; then *p is to be used.
+ * Prints family, preprocessing and the number of pictures, warns of few, and keeps it for the
+ * report. `words` (may be NULL) override the family's preprocessing; then *p is to be used.
  */
 oct_status cli_quantize_assume(cli_quantize_report *r, const oct_graph *g, const char *family,
                                const char *words, const oct_dataset *images, oct_preprocess *p);

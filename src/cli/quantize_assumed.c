@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What octet quantize takes for granted, said before the work: a wrong guess shows at once. */
+/* Assumptions of octet quantize, printed before the work, so that a wrong guess is seen at once. */
 #include "cli/quantize.h"
 
-/* Fewer give ranges that one odd picture decides. */
+/* With fewer, a single unusual picture decides the ranges. */
 enum { FEW_PICTURES = 32 };
 
 static void say_count(const cli_quantize_report *r, const oct_dataset *images)

@@ -10,7 +10,7 @@
 #include "cli/guard.h"
 #include "cli/quantize.h"
 
-/* A file beside the network, which gets its name when the network is written. */
+/* A file beside the network, renamed when the network is written. */
 typedef struct side_file {
     char *path, *temporary; /* NULL: not wanted */
 } side_file;
@@ -45,7 +45,7 @@ char *cli_quantize_cfg_path(const oct_recipe_job *settings)
     const bool has_end = len > 5 && strcasecmp(output + len - 5, ".onnx") == 0;
 
     if (cfg) return strcmp(cfg, "none") == 0 ? NULL : cli_format("%s", cfg);
-    if (cli_is_sink(output)) return NULL; /* nothing can lie beside a device */
+    if (cli_is_sink(output)) return NULL; /* there are no files beside a device */
     return cli_format("%.*s.quant_cfg.json", (int)(has_end ? len - 5 : len), output);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary of octet quantize: what is integer, what is not and why, what it cost, what next. */
+/* The summary of octet quantize: what is integer, what is float and why, what it cost, what to
+ * do next. */
 #include "cli/quantize.h"
 
 #include <math.h>
@@ -30,7 +31,7 @@ static int find_worst(const oct_quantized *q, oct_quantize_layer worst[N_WORST])
     for (int32_t i = 0; oct_quantized_layer(q, i, &layer); i++) {
         int at = n;
 
-        if (!(layer.noise > 0) || layer.reason) continue; /* float layers only pass noise on */
+        if (!(layer.noise > 0) || layer.reason) continue; /* float layers only propagate noise */
         while (at > 0 && worst[at - 1].noise < layer.noise)
             at--;
         if (at == N_WORST) continue;
@@ -41,7 +42,7 @@ static int find_worst(const oct_quantized *q, oct_quantize_layer worst[N_WORST])
     return n;
 }
 
-/* Layers that are float for the same kind of reason: what stands before a name in it. */
+/* Layers that are float for the same reason: the text up to the first quoted name. */
 typedef struct group {
     const char *reason;
     size_t len;
@@ -96,7 +97,7 @@ static void print_float(const cli_quantize_report *r, const oct_quantize_summary
     if (*what) cli_fact(stdout, COLUMN, what, "no layer");
 }
 
-/* What an option did, or that it found nothing to do. */
+/* The effect of an option, or that it had none. */
 static void print_correction(const char *name, const char *things, int n)
 {
     if (n < 0) return;
@@ -148,7 +149,7 @@ static void print_worst(const oct_quantize_layer *worst, int n)
     cli_table_free(t);
 }
 
-/* A command that is worth a try, given how it went. */
+/* A suggested next command, depending on the result. */
 static void print_next(const cli_quantize_report *r)
 {
     const double drop =
@@ -174,7 +175,7 @@ void cli_quantize_print(const cli_quantize_report *r)
     oct_quantize_layer worst[N_WORST];
     const int n_worst = find_worst(r->q, worst);
 
-    if (r->c->opt.quiet) { /* asked for were the file, and accuracy if there are labels */
+    if (r->c->opt.quiet) { /* only the file was asked for, and accuracy if there are labels */
         if (r->has_accuracy) print_accuracy(r);
         return;
     }

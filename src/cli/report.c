@@ -25,7 +25,7 @@ char *cli_report_path(const char *dir)
 
 /* --- before the work --- */
 
-/* A file that is made and removed again: rights, full disks and read-only ones all show. */
+/* Creates and removes a file: shows missing rights, full disks and read-only ones. */
 static oct_status try_writing(cli *c, const char *dir)
 {
     char *path = cli_format("%s/.octet-report-XXXXXX", dir);
@@ -131,7 +131,7 @@ static oct_status measure(const cli_report *in, oct_report *r, cli_measured mode
     oct_status st;
 
     r->cpus = (int32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&r->cpu_load, 1) != 1) r->cpu_load = -1; /* before, or it is our own */
+    if (getloadavg(&r->cpu_load, 1) != 1) r->cpu_load = -1; /* before our own work counts as load */
     if ((st = cli_measure_models(in->c, files, 2, &o, models))) return st;
     fill_spread(models, r);
     cli_layers_init(layers, &models[0], &models[1]);
@@ -152,7 +152,7 @@ static oct_status measure(const cli_report *in, oct_report *r, cli_measured mode
 
 /* --- all of it --- */
 
-/* A part that this network or these pictures do not allow is left out, and said so. */
+/* A part that this network or these pictures do not allow is omitted, with a message. */
 static oct_status or_without(cli *c, oct_status st, const char *part)
 {
     if (!st || st == OCT_ERR_MEMORY || st == OCT_ERR_CANCELLED) return st;
@@ -162,7 +162,7 @@ static oct_status or_without(cli *c, oct_status st, const char *part)
     return OCT_OK;
 }
 
-/* Words that a report borrows. */
+/* Strings that the report borrows. */
 typedef struct words {
     char *title, *command, *machine, *versions, *set;
 } words;
@@ -210,7 +210,7 @@ static void fill_facts(const cli_report *in, oct_quantize_summary *summary, oct_
     }
 }
 
-/* Writing is one moment: it happens, or what was there stays. */
+/* Ctrl-C is delayed: the report is written whole, or the old one stays. */
 static oct_status write_page(const cli_report *in, const oct_report *r)
 {
     oct_status st;

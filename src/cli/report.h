@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The report of a command: composes what oct_report_write() shows. */
+/* The report of a command: collects what oct_report_write() shows. */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
 #include "cli/cli.h"
 
-/* What the command knows already. What is NULL is measured here, or left out. */
+/* What the command has already. What is NULL is measured here, or omitted. */
 typedef struct cli_report {
     cli *c;
     const char *dir;

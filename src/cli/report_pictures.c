@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures of a report: where the float and the INT8 network find the most different things. */
+/* Pictures of a report: those where the detections of the float and the INT8 network differ
+ * most. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -8,16 +9,16 @@
 #include "cli/report.h"
 
 enum {
-    MAX_TRIES = 48, /* pictures that are looked at */
+    MAX_TRIES = 48, /* pictures that are compared */
     MAX_FOUND = 100,
-    MAX_SIDE = 640, /* pixels: a report is to be sent around */
+    MAX_SIDE = 640, /* pixels: a report should be small enough to send */
 };
 
 #define SCORE 0.3f
 #define IOU   0.65f
 #define SAME  0.5f /* boxes of one class that overlap as much are the same thing */
 
-/* A network that looks at pictures. */
+/* A network that is run on pictures. */
 typedef struct looker {
     oct_graph *opened; /* with floats for codes; NULL: it has none */
     oct_detector *detector;
@@ -141,7 +142,8 @@ static char *scratch_path(const char *dir, int i)
     return cli_format("%s/%d.jpg", dir, i);
 }
 
-/* Files go together, not one by one: a new one with the old one's inode would count as the same. */
+/* Files are removed together at the end: a new one could reuse the inode of a removed one and be
+ * taken for it. */
 static void scratch_free(char *dir, int n)
 {
     for (int i = 0; dir && i < n; i++) {
@@ -187,10 +189,10 @@ static void find_names(const cli_report *in, const looker *l, cli_report_picture
 
 /* --- which pictures --- */
 
-/* A picture that was looked at. */
+/* A picture that was compared. */
 typedef struct view {
     int64_t index; /* in the dataset */
-    double differ; /* how much the networks do */
+    double differ; /* how much the networks differ */
     int32_t n[2];
     oct_detection *found[2];
 } view;
@@ -233,7 +235,7 @@ static oct_status look_at(const cli_report *in, looker both[2], oct_dataset *d, 
     return st;
 }
 
-/* Where most is different first; where nothing was found last. */
+/* Largest difference first; pictures without detections last. */
 static int by_difference(const void *a, const void *b)
 {
     const view *x = a, *y = b;

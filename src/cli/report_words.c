@@ -24,7 +24,7 @@ char *cli_report_title(const char *path)
     return cli_format("%.*s", (int)(has_end ? len - 5 : len), base);
 }
 
-/* In quotes if a shell would read more than the letters. */
+/* In quotes if a shell would interpret it. */
 static void append_quoted(char **text, const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How box metrics are shown. */
+/* Output of box metrics. */
 #include "cli/score.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How box metrics are shown: shared by the commands that score. */
+/* Output of box metrics: shared by the commands that score. */
 #ifndef CLI_SCORE_H
 #define CLI_SCORE_H
 

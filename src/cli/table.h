@@ -39,7 +39,8 @@ void cli_table_print(const cli_table *t, FILE *out);
 void cli_text_clean(char *text);
 int cli_text_width(const char *text); /* columns on a terminal */
 
-/* "123", "1.73 k", "44.2 M"; plain numbers get two spaces behind so that columns line up. */
+/* "123", "1.73 k", "44.2 M"; numbers without a unit get two trailing spaces so that columns line
+ * up. */
 #define CLI_UNIT_SIZE 32
 const char *cli_count(double v, char text[CLI_UNIT_SIZE]);
 const char *cli_bytes(double v, char text[CLI_UNIT_SIZE]); /* "12.8 MB", powers of 1000 */
@@ -47,7 +48,7 @@ const char *cli_time(double ns, char text[CLI_UNIT_SIZE]); /* "1.23 ms" */
 
 /* Writes words of `text` wrapped at `width`, all lines indented; paragraphs are split by '\n'. */
 void cli_wrap(FILE *out, const char *text, int indent, int width);
-/* The same, with the first word at the cursor, which stands in column `at`. */
+/* The same, with the first word at the cursor, which is in column `at`. */
 void cli_wrap_hanging(FILE *out, const char *text, int at, int indent, int width);
 
 #endif

@@ -166,7 +166,8 @@ void cli_wrap_hanging(FILE *out, const char *text, int at, int indent, int width
         const int gap = is_cut ? 0 : 1;
         int w = part_width(text, len);
 
-        if (is_cut || indent + w > width) { /* too long for a line: such lists end behind a comma */
+        if (is_cut || indent + w > width) { /* too long for a line: break such lists after a
+                                             * comma */
             const char *comma = memchr(text, ',', len);
 
             is_cut = comma && comma + 1 < text + len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may follow an option. The word that stands for the value in the tables tells: FILE and DIR,
- * choices split by |, or the name of a list that the library keeps (TARGET, FAMILY, ...). Help,
- * manual and completion ask here, so no list is written down twice.
+ * Values of an option. The metavar in the tables decides: FILE and DIR, choices split by |, or the
+ * name of a list in the library (TARGET, FAMILY, ...). Help, manual and completion use it, so no
+ * list is written twice.
  */
 #ifndef CLI_VALUES_H
 #define CLI_VALUES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --version: what this program is, what it stands on and what this machine can do. */
+/* --version: this program, the libraries it uses and the instruction sets of this machine. */
 #include "cli/cli.h"
 #include "cli/cpu.h"
 

@@ -220,7 +220,7 @@ oct_status oct_feed_take(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index)
     *index = f->next < f->limit ? f->next++ : -1;
     if (*index >= 0)
         st = f->input ? take_picture(f, ctx, r, index) : take_tensors(f, ctx, r, *index);
-    if (st) { /* nobody goes on to the next one, which may be broken as well */
+    if (st) { /* no later item is taken, which may be broken as well */
         f->next = f->limit;
         *index = oct_dataset_size(f->d);
     }
@@ -283,8 +283,8 @@ static oct_status work(worker *w, int64_t *index)
 }
 
 /*
- * Of several failures the one of the first item is told: items before it were taken before it, and
- * whoever has one finishes it. So it does not depend on who is faster.
+ * Of several failures that of the first item is reported: items before it were taken before it, and
+ * their workers finish them. So the result does not depend on timing.
  */
 static void *worker_main(void *arg)
 {

@@ -51,7 +51,7 @@ typedef struct oct_feed_job {
 } oct_feed_job;
 
 /* Runs `plan` on every item, a run for each worker; worker 0 is the caller and reports progress.
- * Stops when one fails; of several failures that of the first item is told. */
+ * Stops when one fails; of several failures that of the first item is reported. */
 oct_status oct_feed_each(oct_feed *f, const oct_plan *plan, const oct_feed_job *job);
 
 /* As many workers, with as many threads each, as use all threads of the context. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activations behind a value. Runtimes that have no operator for SiLU get it written out. */
+/* The activation that consumes a value. For runtimes without an operator for SiLU it is written
+ * out as Sigmoid and Mul. */
 #include "quant/activation_after.h"
 
 #include "op/op.h"

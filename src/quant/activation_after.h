@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The function of one number that stands behind a value, also where it is written out as a gate. */
+/* The activation that consumes a value: one node, or Sigmoid and Mul (SiLU). */
 #ifndef OCT_QUANT_ACTIVATION_AFTER_H
 #define OCT_QUANT_ACTIVATION_AFTER_H
 
 #include "exec/act.h"
 
 typedef struct oct_following_act {
-    oct_act act;             /* NONE: there is no such function */
+    oct_act act;             /* NONE: there is no activation */
     const oct_value *gate;   /* the function is x * act(x), this is act(x); NULL: it is act(x) */
     const oct_value *result; /* of the function; the value itself if there is none */
-    const char *name;        /* for people: "SiLU"; "" if there is none */
+    const char *name;        /* for messages: "SiLU"; "" if there is none */
 } oct_following_act;
 
-/* All that reads v is one activation: a single node, or a gate such as Sigmoid with its Mul. */
+/* The activation, if all consumers of v belong to it: a single node, or Sigmoid with its Mul. */
 oct_following_act oct_activation_after(const oct_value *v);
 
 double oct_following_act_apply(const oct_following_act *b, double x);
 double oct_following_act_slope(const oct_following_act *b, double x);
 
-/* Is v made by x * sigmoid(x), whoever else reads x? */
+/* Is v produced by x * sigmoid(x), whatever else reads x? */
 bool oct_is_silu(const oct_value *v);
 
 #endif

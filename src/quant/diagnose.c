@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults that scales give away: operands of a Concat that vanish under the scale of others. */
+/* Faults visible in the scales: operands of a Concat that vanish under the scale of others. */
 #include "quant/diagnose.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static float top_of(const oct_qmap *m, const oct_value *v, int depth)
             oct_qspec_range(&p->spec, p->scale[i], p->zero[i], &low, &high);
             top = fmaxf(top, fmaxf(-low, high));
         }
-    /* A shared scale says less than where the value comes from. */
+    /* A shared scale says less than the value's producer. */
     if (oct_node_is(by, &oct_op_sigmoid) || oct_node_is(by, &oct_op_softmax) ||
         oct_node_is(by, &oct_op_hard_sigmoid))
         inner = 1;
@@ -39,7 +39,7 @@ static float top_of(const oct_qmap *m, const oct_value *v, int depth)
     return top;
 }
 
-/* The largest scale under which somebody reads all of a Concat's result, or 0. */
+/* The largest scale under which a consumer reads all of a Concat's result, or 0. */
 static float scale_of(const oct_qmap *m, const oct_value *v)
 {
     float scale = 0;

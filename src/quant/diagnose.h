@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a qmap, told from its scales alone: no pictures are needed. */
+/* Faults of a qmap, found from its scales alone: no pictures are needed. */
 #ifndef OCT_QUANT_DIAGNOSE_H
 #define OCT_QUANT_DIAGNOSE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a quantized file says of itself, and what can be seen of one that says nothing. */
+/* Metadata of a quantized file, and what can be derived from one without it. */
 #include "quant/provenance.h"
 
 #include <stdio.h>
@@ -113,7 +113,7 @@ bool oct_node_is_quantizing(const oct_node *n)
 
 typedef enum kind { NO_WEIGHT, FLOAT, HALF, CODES } kind;
 
-/* What a weight is made of, behind what was folded into it and how it was turned. */
+/* The constant a weight is made from, upstream of folded factors and transposes. */
 static kind kind_of(const oct_value *v, int depth)
 {
     const oct_node *by = v ? v->producer : NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a quantized file says of itself: who made it, how, and of what. */
+/* Metadata of a quantized file: who made it, how, and from what. */
 #ifndef OCT_QUANT_PROVENANCE_H
 #define OCT_QUANT_PROVENANCE_H
 
@@ -16,10 +16,10 @@ bool oct_node_is_quantizing(const oct_node *n);
 oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const oct_corrections *c);
 
 /*
- * What `quantized` says was done to the weights of the float network, done to g, its simplified
- * form: so that weights are compared with those they were made from. Equalizing depends on weights
- * alone and is done again; of what depended on pictures the file has the factors. There is a
- * warning where it has not, or they are of another network.
+ * Applies to g, the simplified float network, what `quantized` says was done to its weights, so
+ * that weights are compared with those they were made from. Equalization depends on weights alone
+ * and is repeated; for corrections that depended on pictures the file has the factors. Warns where
+ * it has none, or where they belong to another network.
  */
 oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g);
 

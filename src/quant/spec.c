@@ -9,9 +9,9 @@
 #include "op/quant.h"
 
 /*
- * A range of nothing says nothing about the scale. This one is small enough that the int32 bias of
- * a layer with such weights is fine (scale = input scale * this), and large enough that biases up
- * to about 100 still fit into 32 bits behind an input of scale 0.01.
+ * An empty range does not determine a scale. This one is small enough that the int32 bias of a
+ * layer with such weights is fine (scale = input scale * this), and large enough that biases up to
+ * about 100 still fit into 32 bits with an input of scale 0.01.
  */
 #define SCALE_OF_NOTHING 0x1p-18f
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A float16 network as a float32 one: quantizing measures and rounds float32. Inputs and outputs
- * keep their type, with a Cast behind and before them; float32 holds every float16, so that sums
- * differ by their rounding alone.
+ * A float16 network as a float32 one: quantization measures and rounds float32. Inputs and outputs
+ * keep their type, with a Cast after and before them; float32 holds every float16, so that results
+ * differ by rounding alone.
  */
 #include "op/op.h"
 #include "pass/rewrite.h"

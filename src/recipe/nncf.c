@@ -190,7 +190,7 @@ static oct_status tell_top(oct_adapter *a, const oct_tree *config)
     return OCT_OK;
 }
 
-/* MMDetection's switch: is what stands behind the last layers quantized, too? */
+/* MMDetection's switch: are the nodes after the last layers with weights quantized, too? */
 static oct_status read_postprocessing(oct_adapter *a, const oct_tree *map)
 {
     const oct_tree *t = oct_tree_get(map, "nncf_compress_postprocessing");

@@ -172,7 +172,8 @@ static void put_edge(oct_str *out, const oct_report *r, const oct_domain *parts,
     oct_json_close(out, '}');
 }
 
-/* A constant operand; one in codes is behind its DequantizeLinear, which others may follow. */
+/* A constant operand; a quantized one is upstream of its DequantizeLinear, which others may
+ * follow. */
 static void put_weight(oct_str *out, const oct_value *v)
 {
     const oct_node *from = v->producer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of an analysis, nodes of the graph and points of codes, joined by their names. */
+/* Connects rows of an analysis, nodes of the graph and quantization points by their names. */
 #include "report/links.h"
 
 #include "report/json.h"
@@ -81,7 +81,7 @@ static void find_reads(const oct_links *l, const oct_node *n, found *f)
     }
 }
 
-/* An activation behind a convolution belongs to it: what it makes is what the codes hold. */
+/* An activation after a convolution is fused into it: its result is what is quantized. */
 static void find_makes(const oct_links *l, const oct_node *n, int depth, found *f)
 {
     for (int32_t i = 0; i < n->n_out; i++) {

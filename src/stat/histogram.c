@@ -173,8 +173,8 @@ void oct_histogram_see(oct_histogram *h, const oct_value_view *s, const oct_scan
         count_rows(h, s->data, s->pixels, s->channels, s->pitch);
 }
 
-/* Channels [c, c + width) of rows: a row of numbers goes to as many histograms. Their counts lie
- * one behind the other. */
+/* Channels [c, c + width) of rows: each element of a row goes to its own histogram. Their counts
+ * are contiguous. */
 static void count_channels(oct_histogram *h, const oct_value_view *s, int64_t c, int width,
                            int64_t by)
 {

@@ -28,12 +28,12 @@ int32_t oct_histogram_slots(int32_t bins);
 void oct_histogram_init(oct_histogram *h, int32_t n_slots, uint64_t *count);
 void oct_histogram_reset(oct_histogram *h);
 
-/* All numbers of a sight; scan is what oct_scan_all() found. */
+/* All elements of a view; scan is what oct_scan_all() found. */
 void oct_histogram_see(oct_histogram *h, const oct_value_view *s, const oct_scan *scan);
 
-/* One histogram for each channel; scan[channels] is what oct_scan_channels() found. Where the sight
- * is of some pixels only, each stands for `by`, and the ends that the scan found are counted too.
- */
+/* One histogram for each channel; scan[channels] is what oct_scan_channels() found. If the view
+ * has some of the pixels only, each counts `by` times, and the extremes that the scan found are
+ * counted too. */
 void oct_histograms_see(oct_histogram *h, const oct_value_view *s, const oct_scan *scan,
                         int64_t by);
 

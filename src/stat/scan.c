@@ -39,7 +39,7 @@ static void nothing(oct_scan *out)
     *out = (oct_scan){.low = INFINITY, .high = -INFINITY};
 }
 
-/* n numbers one behind the other, into *out. */
+/* n contiguous elements, into *out. */
 static bool flat(const float *x, int64_t n, oct_scan *out)
 {
     const oct_stats_simd *simd = oct_simd_get()->stats;

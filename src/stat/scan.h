@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first look at a value: smallest and largest number, exact zeros, and whether all are numbers.
- */
+/* Extremes of a value, exact zeros, and whether all elements are finite. */
 #ifndef OCT_STAT_SCAN_H
 #define OCT_STAT_SCAN_H
 
 #include "stat/value_view.h"
 
 typedef struct oct_scan {
-    float low, high; /* of this sight alone; +Inf and -Inf if it is empty */
+    float low, high; /* of this view alone; +Inf and -Inf if it is empty */
     int64_t zeros;
 } oct_scan;
 

@@ -158,7 +158,7 @@ static void masks_of_yolov5_are_no_classes(void **state)
     assert_box(&b.d[0], 25, 16, 10, 8, 0.4f, 1);
 }
 
-static void turned_boxes_are_refused(void **state)
+static void rotated_boxes_are_refused(void **state)
 {
     fixture *f = *state;
     oct_detector *d;
@@ -168,9 +168,9 @@ static void turned_boxes_are_refused(void **state)
     say(f, "task", "obb");
     d = recognise(f); /* how it is fed is known */
     assert_int_equal(oct_detector_n_classes(d), 2);
-    assert_fails(f->ctx, oct_detector_check(d), OCT_ERR_UNSUPPORTED, "turned (task obb)");
+    assert_fails(f->ctx, oct_detector_check(d), OCT_ERR_UNSUPPORTED, "rotated (task obb)");
     oct_detector_free(d);
-    assert_fails(f->ctx, find_boxes_of(f, NULL, 0, NULL, &b), OCT_ERR_UNSUPPORTED, "turned");
+    assert_fails(f->ctx, find_boxes_of(f, NULL, 0, NULL, &b), OCT_ERR_UNSUPPORTED, "rotated");
 }
 
 static void an_open_size_is_what_the_file_says(void **state)
@@ -346,7 +346,7 @@ int main(void)
         TEST(a_pose_network_has_its_own_classes_only),
         TEST(mask_coefficients_are_no_classes),
         TEST(masks_of_yolov5_are_no_classes),
-        TEST(turned_boxes_are_refused),
+        TEST(rotated_boxes_are_refused),
         TEST(an_open_size_is_what_the_file_says),
         TEST(indices_with_scores_of_cells_first),
         TEST(indices_with_centres),

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Channel alignment: between two convolutions with nothing in between, each channel is moved so
- * that its range lies around 0 and is as wide as the others', in the weights and biases of both.
+ * Channel alignment: between two adjacent convolutions, each channel is shifted and scaled so that
+ * its range is centred at 0 and as wide as the others', by changing the weights and biases of both.
  * One scale for all channels then loses less.
  *
  * Which pairs, and the arithmetic, are NNCF's: the second convolution has one group, no padding
- * (the zeros of which would have to move too), stride and dilation 1; the ends of a channel are
- * medians over pictures of its quantiles 1e-4 and 1 - 1e-4; a factor is at most 100.
+ * (its zeros would have to be shifted too), stride and dilation 1; the ends of a channel are
+ * medians over images of its quantiles 1e-4 and 1 - 1e-4; a factor is at most 100.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static bool all_ones(const oct_node *n, const char *name)
     return true;
 }
 
-/* The convolution behind this one that can be aligned with it, or NULL. */
+/* The consumer of this convolution that can be aligned with it, or NULL. */
 static oct_node *partner(const oct_node *n)
 {
     oct_node *u = is_conv(n) ? oct_sole_user(n->out[0]) : NULL;
@@ -86,8 +86,8 @@ static double median(const double *x, int64_t n, double *scratch)
     return n % 2 ? scratch[n / 2] : (scratch[n / 2 - 1] + scratch[n / 2]) / 2;
 }
 
-/* x = factor * y + middle is what the second is to compute from y. */
-static oct_status find_map(const oct_watch *w, oct_arena *a, oct_affine *in_front)
+/* x = factor * y + middle is what the second one computes from y. */
+static oct_status find_map(const oct_watch *w, oct_arena *a, oct_affine *before)
 {
     const oct_qspec spec = {.bits = 8, .axis = 1};
     const int64_t n = w->channels;
@@ -98,32 +98,32 @@ static oct_status find_map(const oct_watch *w, oct_arena *a, oct_affine *in_fron
 
     if (!low || !high || !width || !scratch) return OCT_ERR_MEMORY;
     OCT_TRY(oct_observer_solve(w->range, &spec, low, high));
-    OCT_TRY(oct_affine_identity(a, n, in_front));
+    OCT_TRY(oct_affine_identity(a, n, before));
     for (int64_t c = 0; c < n; c++)
         width[c] = (double)high[c] - (double)low[c];
     middle_width = median(width, n, scratch);
     for (int64_t c = 0; c < n; c++) {
         const double s = middle_width > 0 && width[c] > 0 ? width[c] / middle_width : 1;
 
-        in_front->scale[c] = OCT_MIN(OCT_MAX(s, 1 / MOST_FACTOR), MOST_FACTOR);
-        in_front->shift[c] = ((double)high[c] + (double)low[c]) / 2;
+        before->scale[c] = OCT_MIN(OCT_MAX(s, 1 / MOST_FACTOR), MOST_FACTOR);
+        before->shift[c] = ((double)high[c] + (double)low[c]) / 2;
     }
     return OCT_OK;
 }
 
-/* y = (x - middle) / factor behind the first, the inverse in front of the second. */
-static oct_status move(oct_node *first, oct_node *second, const oct_affine *in_front, oct_arena *a)
+/* y = (x - middle) / factor after the first one, the inverse before the second. */
+static oct_status move(oct_node *first, oct_node *second, const oct_affine *before, oct_arena *a)
 {
-    oct_affine behind;
+    oct_affine after;
     bool done = false;
 
-    OCT_TRY(oct_affine_identity(a, in_front->channels, &behind));
-    for (int64_t c = 0; c < in_front->channels; c++) {
-        behind.scale[c] = 1 / in_front->scale[c];
-        behind.shift[c] = -in_front->shift[c] / in_front->scale[c];
+    OCT_TRY(oct_affine_identity(a, before->channels, &after));
+    for (int64_t c = 0; c < before->channels; c++) {
+        after.scale[c] = 1 / before->scale[c];
+        after.shift[c] = -before->shift[c] / before->scale[c];
     }
-    OCT_TRY(oct_linear_layer_apply_after(first, &behind, &done));
-    if (done) OCT_TRY(oct_linear_layer_apply_before(second, in_front, &done));
+    OCT_TRY(oct_linear_layer_apply_after(first, &after, &done));
+    if (done) OCT_TRY(oct_linear_layer_apply_before(second, before, &done));
     return done ? OCT_OK : oct_node_fail(first, OCT_ERR_FORMAT, "its weights are not finite");
 }
 
@@ -137,14 +137,14 @@ static oct_status align_all(oct_graph *g, const oct_graph *bound, const oct_cali
     for (oct_node *k = g->first; k; k = k->next) {
         oct_node *second = partner(k);
         const oct_watch *w = second ? oct_calibration_of(c, bound->values[k->out[0]->id]) : NULL;
-        oct_affine in_front;
+        oct_affine before;
 
         if (!w || w->channels != oct_linear_layer_channels(k) || n == n_pairs) continue;
-        OCT_TRY(find_map(w, a, &in_front));
-        OCT_TRY(move(k, second, &in_front, a));
+        OCT_TRY(find_map(w, a, &before));
+        OCT_TRY(move(k, second, &before, a));
         all[n++] = (oct_channel_factors){.value = k->out[0]->name,
-                                         .x = {in_front.scale, in_front.shift},
-                                         .channels = in_front.channels};
+                                         .x = {before.scale, before.shift},
+                                         .channels = before.channels};
     }
     return oct_channel_factors_write(g, OCT_MOVED_ALIGN, all, n);
 }
@@ -170,19 +170,19 @@ oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t 
 
 oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits)
 {
-    const double most = MOST_FACTOR * 1.001; /* the file has rounded numbers */
+    const double most = MOST_FACTOR * 1.001; /* the file has rounded values */
     oct_node *first = v->producer, *second = first ? partner(first) : NULL;
     const int64_t channels = second ? oct_linear_layer_channels(first) : 0;
-    oct_affine in_front;
+    oct_affine before;
 
     *fits = second && first->out[0] == v && n == 2 * channels;
     for (int64_t c = 0; c < channels && *fits; c++)
         *fits = x[c] >= 1 / most && x[c] <= most && isfinite(x[channels + c]);
     if (!*fits) return OCT_OK;
-    OCT_TRY(oct_affine_identity(a, channels, &in_front));
+    OCT_TRY(oct_affine_identity(a, channels, &before));
     for (int64_t c = 0; c < channels; c++) {
-        in_front.scale[c] = x[c];
-        in_front.shift[c] = x[channels + c];
+        before.scale[c] = x[c];
+        before.shift[c] = x[channels + c];
     }
-    return move(first, second, &in_front, a);
+    return move(first, second, &before, a);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fast bias correction: rounded weights shift the mean of a layer's output by (Wq - W) * E[x],
- * which the bias can take back. E[x] is the float network's, so layers do not depend on each
- * other and one pass over the pictures is enough.
+ * which the bias subtracts. E[x] is the float network's, so layers do not depend on each other and
+ * one pass over the images is enough.
  */
 #include "quant/correct/correct.h"
 #include "quant/solve/solve.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Full bias correction: layer by layer, the network quantized so far, with all earlier shifts,
- * is compared with the float one, and the layer's bias takes what is wrong.
+ * Full bias correction: layer by layer, the network quantized so far, with all earlier shifts, is
+ * compared with the float one, and the layer's bias is corrected by the error.
  *
- * What is wrong is not the mean: see bias_shift.c.
+ * The correction is not the mean error: see bias_shift.c.
  *
- * Memory: SAMPLE_BYTES for the float network's samples of all layers, whatever their number (but
- * at least LEAST_PIXELS of each channel and picture), and as much for those of one level: layers
- * that do not depend on each other, which are looked at together.
+ * Memory: SAMPLE_BYTES for the float network's samples of all layers, whatever their number (but at
+ * least LEAST_PIXELS of each channel and image), and as much for those of one level: layers that do
+ * not depend on each other, which are corrected together.
  */
 #include "exec/plan.h"
 #include "exec/run.h"
@@ -32,12 +32,13 @@ enum {
 typedef struct layer {
     const oct_node *node;
     const char *name;                 /* of its output */
-    int32_t level;                    /* layers in front of it, on the longest way, and itself */
-    int64_t channels, places, pixels; /* of a picture: how many, and how many are looked at */
+    int32_t level;                    /* layers upstream of it on the longest path, and itself */
+    int64_t channels, places, pixels; /* of an image: how many there are, and how many are
+                                       * sampled */
     bool channels_last;               /* products: along the last axis */
-    oct_following_act behind;
-    float *exact, *now; /* [channel][picture][pixel]; layers of other levels share now */
-    float *picture[OCT_FEED_MAX_WORKERS]; /* [channel][pixel]: what a worker is at */
+    oct_following_act act;
+    float *exact, *now; /* [channel][image][pixel]; layers of different levels share `now` */
+    float *picture[OCT_FEED_MAX_WORKERS]; /* [channel][pixel]: the image a worker is processing */
 } layer;
 
 typedef struct work {
@@ -51,10 +52,10 @@ typedef struct work {
     oct_map by_name; /* index + 1 */
     uint8_t *wanted; /* by value id */
     float *scratch;  /* as many as a channel has samples */
-    struct seer {
+    struct worker {
         struct work *w;
         int32_t number;
-    } seers[OCT_FEED_MAX_WORKERS];
+    } workers[OCT_FEED_MAX_WORKERS];
     const layer **level; /* those that are compared now, as the outputs of the plan */
     int32_t n_level;
 } work;
@@ -91,7 +92,7 @@ static oct_status add_layer(work *w, const oct_node *n, int32_t level)
 
     *l = (layer){.node = n, .name = n->out[0]->name, .level = level, .channels = shifts};
     l->channels_last = oct_node_is(n, &oct_op_gemm) || oct_node_is(n, &oct_op_mat_mul);
-    l->behind = oct_activation_after(n->out[0]);
+    l->act = oct_activation_after(n->out[0]);
     if (t->rank < 2 || t->dim[l->channels_last ? t->rank - 1 : 1] != shifts) return OCT_OK;
     l->places = l->channels_last ? oct_type_len(t) / shifts : oct_type_span(t, 2, t->rank);
     if (l->places < 1) return OCT_OK;
@@ -101,7 +102,8 @@ static oct_status add_layer(work *w, const oct_node *n, int32_t level)
     return oct_map_put(&w->by_name, l->name, (void *)(uintptr_t)w->n);
 }
 
-/* The last layers stay as they are: what counts behind them is not the size of an error. */
+/* The last layers stay as they are: after them the size of an error is not what matters (scores
+ * and boxes have different scales). */
 static oct_status find_layers(work *w)
 {
     const size_t n_ids = (size_t)w->bound->n_value_ids + 1;
@@ -144,7 +146,7 @@ static oct_status allocate_layer(work *w, layer *l, int32_t n_workers)
     return OCT_OK;
 }
 
-/* A part of the memory that levels share, for each layer of a level. */
+/* Each layer of a level gets its part of the memory that levels share. */
 static oct_status allocate_now(work *w)
 {
     size_t most = 1, *used = oct_arena_array(w->arena, (size_t)w->n_levels + 1, sizeof(*used));
@@ -184,7 +186,7 @@ static oct_status allocate(work *w, int32_t n_workers)
     return w->scratch ? OCT_OK : OCT_ERR_MEMORY;
 }
 
-/* --- looking --- */
+/* --- sampling --- */
 
 /* Which element of the value, in its logical order, pixel k of a channel is. */
 static int64_t index_of(const layer *l, int64_t channel, int64_t k)
@@ -214,7 +216,7 @@ static void keep(const work *w, const layer *l, float *all, int64_t image, const
 
 static oct_status on_value(void *user, const oct_seen *s)
 {
-    const struct seer *k = user;
+    const struct worker *k = user;
     const uintptr_t at = (uintptr_t)oct_map_get(&k->w->by_name, s->value->name);
     const layer *l = at ? &k->w->layers[at - 1] : NULL;
 
@@ -229,8 +231,8 @@ static oct_status begin_exact(void *user, int32_t worker, oct_run *r)
 {
     work *w = user;
 
-    w->seers[worker] = (struct seer){.w = w, .number = worker};
-    oct_run_set_seen_hook(r, on_value, &w->seers[worker]);
+    w->workers[worker] = (struct worker){.w = w, .number = worker};
+    oct_run_set_seen_hook(r, on_value, &w->workers[worker]);
     return OCT_OK;
 }
 
@@ -263,7 +265,7 @@ static oct_status after_now(void *user, int32_t worker, oct_ctx *ctx, oct_run *r
     return OCT_OK;
 }
 
-static oct_status look(work *w, const oct_graph *g, oct_feed *f, bool exact)
+static oct_status sample_layers(work *w, const oct_graph *g, oct_feed *f, bool exact)
 {
     oct_feed_job job = {.what = exact ? "sampling" : NULL,
                         .begin = exact ? begin_exact : NULL,
@@ -294,8 +296,7 @@ static oct_status correct(work *w, const layer *l)
 
     if (!shift) return OCT_ERR_MEMORY;
     for (int64_t c = 0; c < l->channels; c++)
-        shift[c] =
-            oct_best_shift(&l->behind, l->exact + c * n, l->now + c * n, n, half, w->scratch);
+        shift[c] = oct_best_shift(&l->act, l->exact + c * n, l->now + c * n, n, half, w->scratch);
     st = oct_qmap_shift(w->m, l->node, shift, l->channels);
     oct_free(w->ctx, shift);
     return st;
@@ -331,7 +332,7 @@ static oct_status correct_level(work *w, oct_feed *f, int32_t level)
     if (w->n_level == 0) return OCT_OK;
     OCT_TRY(oct_lower(w->m, NULL, &g));
     st = cut(w, g);
-    if (!st) st = look(w, g, f, false);
+    if (!st) st = sample_layers(w, g, f, false);
     oct_graph_free(g);
     for (int32_t i = 0; i < w->n_level && !st; i++)
         st = correct(w, w->level[i]);
@@ -348,7 +349,7 @@ static oct_status run(work *w, oct_feed *f)
     if (w->n == 0 || w->images < LEAST_IMAGES) return OCT_OK;
     oct_feed_workers(f, w->ctx, &n_workers, &n_threads);
     OCT_TRY(allocate(w, OCT_MIN(n_workers, (int32_t)OCT_FEED_MAX_WORKERS)));
-    OCT_TRY(look(w, w->bound, f, true));
+    OCT_TRY(sample_layers(w, w->bound, f, true));
     for (int32_t level = 1; level <= w->n_levels; level++) {
         OCT_TRY(correct_level(w, f, level));
         OCT_TRY(oct_progress(w->ctx, "correcting biases", level, w->n_levels));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a bias should take of a channel's errors.
+ * The bias correction of one channel, from samples of its error.
  *
- * Not their mean. A bias moves all pixels of a channel alike, while errors are large where nobody
- * looks: far on the flat side of an activation, or on the few pixels that are clipped. So the
- * shift is the one that makes the error behind the activation smallest: errors count as much as
- * the activation's slope there lets through, outliers are cut, and a shift that does not make both
- * halves of the pictures better is left out.
+ * Not the mean error. A bias shifts all pixels of a channel alike, while errors are large where
+ * they do not matter: far on the flat side of an activation, or on the few pixels that are clipped.
+ * So the shift minimises the error after the activation: errors are weighted by the activation's
+ * slope, outliers are clipped, and a shift that does not improve both halves of the images is
+ * dropped.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define OUTLIER      4.0    /* standard deviations from the median */
 #define DEVIATION    1.4826 /* of a normal distribution whose median absolute deviation is 1 */
-#define LEAST_WEIGHT 0.05   /* below, a value has no say in what an outlier is */
+#define LEAST_WEIGHT 0.05   /* values with a lower weight are ignored when outliers are defined */
 
 enum { LEAST_SAMPLES = 8 };
 
@@ -32,7 +32,7 @@ static double median(float *x, int64_t n)
     return (double)x[n / 2];
 }
 
-/* How much of an error at x passes. */
+/* How much of an error at x passes the activation. */
 static double weight(const oct_following_act *b, float x)
 {
     const double s = oct_following_act_slope(b, (double)x);
@@ -40,7 +40,7 @@ static double weight(const oct_following_act *b, float x)
     return s * s;
 }
 
-/* Where errors of the values that pass lie. False: too few do. */
+/* Median and spread of the errors that pass. False: too few do. */
 static bool find_middle(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                         float *scratch, double *middle, double *reach)
 {
@@ -56,7 +56,7 @@ static bool find_middle(const oct_following_act *b, const float *exact, const fl
     return true;
 }
 
-/* The mean error, weighted; outliers count as much as the largest that is none. */
+/* The weighted mean error; outliers are clipped to the largest regular error. */
 static double weighted(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                        float *scratch)
 {
@@ -72,7 +72,7 @@ static double weighted(const oct_following_act *b, const float *exact, const flo
     return sum / weights;
 }
 
-/* Does it make the squared error behind the activation smaller? */
+/* Does it reduce the squared error after the activation? */
 static bool helps(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                   double shift)
 {

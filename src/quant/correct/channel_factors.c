@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers of channels as text in the metadata, and back. */
+/* Channel factors as text in the metadata, and back. */
 #include "quant/correct/channel_factors.h"
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which corrections of the float network are asked for, one after the other. */
+/* Runs the corrections of the float network that were asked for, in order. */
 #include "quant/correct/correct.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define TRANSFORMER_ALPHA 0.95
 
-/* 0: not smoothed. A setting below 0 says no for transformers, too. */
+/* 0: not smoothed. A setting below 0 switches it off for transformers, too. */
 static oct_status find_alpha(oct_ctx *ctx, const oct_quantize_options *o, double *alpha)
 {
     const bool transformer = o->model_type && strcmp(o->model_type, "transformer") == 0;
@@ -22,7 +22,7 @@ static oct_status find_alpha(oct_ctx *ctx, const oct_quantize_options *o, double
     return OCT_OK;
 }
 
-/* Each sees the network as the one before left it. */
+/* Each one sees the network as the previous one left it. */
 static oct_status measured(oct_graph *g, const oct_dataset *images, const oct_quantize_options *o,
                            double alpha, int32_t *smoothed, int32_t *aligned)
 {
@@ -45,7 +45,7 @@ oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_
 
     *done = (oct_corrections){-1, -1, -1};
     OCT_TRY(find_alpha(g->ctx, o, &alpha));
-    OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_SMOOTH, NULL)); /* of whoever wrote it before */
+    OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_SMOOTH, NULL)); /* from an earlier quantization */
     OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_ALIGN, NULL));
     if (o->equalize) OCT_TRY(oct_equalize(g, &done->equalized));
     if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, &done->smoothed, NULL));

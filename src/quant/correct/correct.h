@@ -5,8 +5,8 @@
  * Their order, each only if it is asked for:
  *
  *   equalize     weights alone: neighbouring convolutions get channels of equal size
- *   smooth       one float pass: large channels in front of products move into the weights
- *   align        one float pass: channels between two convolutions get one middle and one width
+ *   smooth       one float pass: large input channels of matrix products move into the weights
+ *   align        one float pass: channels between two convolutions get a common centre and width
  *   (place, calibrate, solve: quant/place/place.h, calibrate.h, solve.h)
  *   fast         means of the calibration: what rounded weights do to the mean of an output
  *   full         layer by layer, on the network quantized so far; starts from fast
@@ -57,14 +57,14 @@ oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_
  */
 oct_status oct_correct_bias_fast(oct_qmap *m, const oct_calibration *c);
 
-/* bias_full.c: shifts of all layers with quantized weights but the last ones. `bound` is the
+/* bias_full.c: shifts of all layers with quantized weights except the last ones. `bound` is the
  * graph of the map. */
 oct_status oct_correct_bias_full(oct_qmap *m, const oct_graph *bound, oct_feed *f);
 
 /*
- * bias_shift.c: what to add to a channel that has the values now[] and should have exact[], so
- * that the function behind it is nearest; 0 if that is not true of the first `half` and the others,
- * both. scratch: n of them.
+ * bias_shift.c: what to add to a channel that has the values now[] and should have exact[], so that
+ * the activation after it is nearest; 0 if the first `half` and the rest do not both improve.
+ * scratch: n of them.
  */
 float oct_best_shift(const oct_following_act *b, const float *exact, const float *now, int64_t n,
                      int64_t half, float *scratch);

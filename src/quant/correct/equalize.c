@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cross-layer equalization: a channel between two convolutions may be made smaller in the first
- * and larger in the second, as long as what stands between them scales with it. All channels get
- * the same size seen from both sides, so one scale fits them better. Biases follow their weights.
+ * Cross-layer equalization: a channel between two convolutions may be scaled down in the first and
+ * up in the second, as long as the activation between them is positively homogeneous. All channels
+ * get the same size seen from both sides, so one scale fits them better. Biases follow their
+ * weights.
  *
- * Pairs share layers, so they are gone through until nothing moves; this is done on the largest
- * weight of each filter and channel, and the weights are changed once, at the end.
+ * Pairs share layers, so they are iterated until convergence; this works on the largest weight of
+ * each filter and channel, and the weights are changed once, at the end.
  */
 #include <math.h>
 #include <string.h>
@@ -18,9 +19,9 @@
 
 enum { MOST_ROUNDS = 40 };
 
-#define CLOSE     1e-3 /* the largest change of a round at which they end: in parts of the factor */
-#define MOST_STEP 1e4  /* no channel is scaled by more, all rounds together: dead filters */
-#define SMALLEST  1e-12 /* weights below are zeros */
+#define CLOSE     1e-3  /* the largest relative change of a factor at which the iteration ends */
+#define MOST_STEP 1e4   /* no channel is scaled by more over all rounds: dead filters */
+#define SMALLEST  1e-12 /* weights below are treated as zero */
 
 /* The weights of a layer, seen by channel: the largest of each (output, input) pair. */
 typedef struct grid {
@@ -120,7 +121,7 @@ static bool scales_along(const oct_node *n)
     return oct_node_is(n, &oct_op_p_relu) && oct_node_const(n, 1) != NULL;
 }
 
-/* The convolution behind this one that may share factors with it, or NULL. */
+/* The consumer of this convolution that may share factors with it, or NULL. */
 static oct_node *partner(const oct_node *n)
 {
     oct_node *u = is_conv(n) ? oct_sole_user(n->out[0]) : NULL;

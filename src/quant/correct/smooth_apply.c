@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arithmetic of SmoothQuant: the division goes into what makes x where that can take it, else
- * it becomes a Mul; the weights behind x take the factor.
+ * The arithmetic of SmoothQuant: the division is absorbed by the producer of x where possible, else
+ * it becomes a Mul; the weights that multiply x absorb the factor.
  */
 #include "quant/correct/smooth_quant.h"
 
@@ -25,7 +25,8 @@ bool oct_smooth_reads(const oct_node *n, const oct_value *x)
 
 /* --- the side of x --- */
 
-/* A copy of a constant along the last axis (or of one number), divided; NULL if it is not that. */
+/* A copy of a constant along the last axis (or of a scalar), divided; NULL if it has another
+ * shape. */
 static oct_status divided(const oct_value *v, const oct_smoothing *s, oct_tensor **out)
 {
     const oct_tensor *t = v ? v->data : NULL;
@@ -44,7 +45,7 @@ static oct_status divided(const oct_value *v, const oct_smoothing *s, oct_tensor
     return OCT_OK;
 }
 
-/* Operand i divided, if it can be: *can says so. Without `change` nothing happens. */
+/* Divides operand i if possible: *can says so. With `change` false nothing happens. */
 static oct_status divide_const(oct_node *n, int32_t i, const oct_smoothing *s, bool change,
                                bool *can)
 {
@@ -93,7 +94,7 @@ static oct_status divide_norm(oct_node *n, const oct_smoothing *s, bool change, 
     return *can ? divide_const(n, 1, s, change, can) : OCT_OK;
 }
 
-/* Makes v smaller by what makes it: sums and Relu pass that on. */
+/* Divides v by changing its producer: Add and Relu pass the factor upstream. */
 static oct_status divide(oct_value *v, const oct_smoothing *s, oct_arena *a, bool change, bool *can)
 {
     oct_node *n = v->producer;
@@ -115,7 +116,7 @@ static oct_status divide(oct_value *v, const oct_smoothing *s, oct_arena *a, boo
     return *can ? divide(n->in[1 - k], s, a, change, can) : OCT_OK;
 }
 
-/* Products alone read x / s; others x itself. */
+/* MatMul consumers read x / s; all others x itself. */
 static oct_status insert(const oct_smoothing *s)
 {
     oct_graph *g = s->x->graph;
@@ -170,7 +171,7 @@ oct_status oct_smooth_apply(const oct_smoothing *s, oct_arena *a)
     return can ? OCT_OK : insert(s);
 }
 
-/* --- again, as a file says --- */
+/* --- replaying what a file says --- */
 
 static bool is_read_by(const oct_value *x, int64_t channels)
 {
@@ -187,7 +188,7 @@ static bool is_read_by(const oct_value *x, int64_t channels)
 
 oct_status oct_smooth_again(oct_value *x, const double *factor, int64_t n, oct_arena *a, bool *fits)
 {
-    const double most = OCT_SMOOTH_MOST_FACTOR * 1.001; /* the file has rounded numbers */
+    const double most = OCT_SMOOTH_MOST_FACTOR * 1.001; /* the file has rounded values */
     oct_smoothing s = {.x = x, .channels = n};
 
     *fits = !x->data && x->type.dtype == OCT_DTYPE_F32 && is_read_by(x, n);

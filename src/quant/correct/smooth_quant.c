@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SmoothQuant: a few channels in front of a product may be far larger than all others, and take
- * the codes from them. x * W = (x / s) * (s * W), with s for each channel: from the largest
- * number of the channel and of the weights that it meets, as alpha shares it out between them.
- * smooth_apply.c does it; here is by how much, and the file is told that.
+ * SmoothQuant: a few input channels of a matrix product may be far larger than all others and use
+ * up the codes. x * W = (x / s) * (s * W), with s for each channel, from the largest magnitude of
+ * the channel and of its weights, balanced by alpha. smooth_apply.c applies the factors; this file
+ * finds them and records them in the metadata.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "quant/correct/smooth_quant.h"
 #include "quant/solve/solve.h"
 
-#define LEAST_PART 0.1 /* no factor is below that of this part of the channels */
+#define LEAST_PART 0.1 /* no factor is below that of this fraction of the channels */
 
 typedef struct smoothed {
     oct_smoothing by;
@@ -32,10 +32,10 @@ typedef struct work {
     int32_t n;
     oct_map by_name; /* index + 1 */
     uint8_t *wanted; /* by value id */
-    struct seer {
+    struct worker {
         struct work *w;
         int32_t number;
-    } seers[OCT_FEED_MAX_WORKERS];
+    } workers[OCT_FEED_MAX_WORKERS];
 } work;
 
 /* --- which --- */
@@ -76,14 +76,14 @@ static oct_status find(work *w)
     return OCT_OK;
 }
 
-/* --- one pass over the pictures --- */
+/* --- one pass over the images --- */
 
 static void see_row(const float *x, int64_t n, int64_t step, float *most)
 {
     for (int64_t i = 0; i < n; i++) {
         const float y = fabsf(x[i * step]);
 
-        if (!(y <= *most)) *most = y; /* not a number as well */
+        if (!(y <= *most)) *most = y; /* NaN as well */
     }
 }
 
@@ -105,7 +105,7 @@ static void see(float *most, int64_t channels, const oct_seen *v)
 
 static oct_status on_value(void *user, const oct_seen *v)
 {
-    const struct seer *k = user;
+    const struct worker *k = user;
     const uintptr_t at = (uintptr_t)oct_map_get(&k->w->by_name, v->value->name);
 
     if (at) see(k->w->item[at - 1].most[k->number], k->w->item[at - 1].by.channels, v);
@@ -116,8 +116,8 @@ static oct_status begin(void *user, int32_t worker, oct_run *r)
 {
     work *w = user;
 
-    w->seers[worker] = (struct seer){.w = w, .number = worker};
-    oct_run_set_seen_hook(r, on_value, &w->seers[worker]);
+    w->workers[worker] = (struct worker){.w = w, .number = worker};
+    oct_run_set_seen_hook(r, on_value, &w->workers[worker]);
     return OCT_OK;
 }
 

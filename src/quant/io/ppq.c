@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PPQ's quant_cfg.json: for each node the settings of what it reads and makes, where it runs, and
- * the scales. A "hash" names a setting; here it is the number of the point, from 1.
+ * PPQ's quant_cfg.json: for each node the settings of its inputs and outputs, its platform, and the
+ * scales. A "hash" identifies a setting; here it is the number of the point, from 1.
  */
 #include "quant/io/ppq.h"
 
@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* A point's state in PPQ's words. */
+/* PPQ's name for a point's state. */
 static const char *state_name(const oct_qpoint *p)
 {
     static const char *const names[OCT_QSTATE_COUNT] = {
@@ -97,7 +97,7 @@ static json_t *values(const oct_qmap *m)
     return all;
 }
 
-/* Names are bytes in ONNX files; JSON wants text. What is not is left out. */
+/* Names are bytes in ONNX files; JSON requires text. A name that is not UTF-8 is left out. */
 static bool put(json_t *to, const char *name, json_t *x)
 {
     return json_object_set_new(to, name, x) == 0;

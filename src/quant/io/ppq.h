@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A qmap in the layout of PPQ's quant_cfg.json, for tools that read that. */
+/* A qmap in the format of PPQ's quant_cfg.json, for tools that read it. */
 #ifndef OCT_QUANT_IO_PPQ_H
 #define OCT_QUANT_IO_PPQ_H
 

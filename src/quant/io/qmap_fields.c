@@ -96,7 +96,7 @@ oct_status oct_qmap_to_float(const oct_qmap_in *q, const char *key, json_t *v, f
 {
     const double x = json_is_number(v) ? json_number_value(v) : NAN;
 
-    /* Nine digits of the largest float are a bit more than it: what rounds to it will do. */
+    /* Nine digits of the largest float are slightly above it: what rounds to it is accepted. */
     if (!(fabs(x) < 0x1.ffffffp127)) return OCT_QMAP_BAD(q, "'%s' holds what is not a float", key);
     *out = (float)x;
     return OCT_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reading a qmap knows, and checked access to the fields of a JSON object. */
+/* State of reading a qmap, and checked access to the fields of a JSON object. */
 #ifndef OCT_QUANT_IO_QMAP_FIELDS_H
 #define OCT_QUANT_IO_QMAP_FIELDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a qmap: nothing in the file is believed before it is checked against the graph. */
+/* Reading a qmap: everything in the file is checked against the graph before it is used. */
 #include <string.h>
 
 #include "data/json_stream.h"
@@ -61,7 +61,7 @@ static oct_status read_spec(const oct_qmap_in *q, json_t *o, oct_qspec *s)
     return OCT_OK;
 }
 
-/* Whose point it is, and for whom. */
+/* The value or node of a point, and the consumer it is for. */
 static oct_status read_place(const oct_qmap_in *q, json_t *o, oct_qpoint *p)
 {
     const char *name;
@@ -102,7 +102,7 @@ static oct_status read_state(const oct_qmap_in *q, json_t *o, oct_qpoint *p)
     return oct_qmap_get_text(q, o, "observer", false, q->scratch, &p->observer);
 }
 
-/* How many scales a point may have besides one; -1: cannot be told. */
+/* How many scales a point may have besides one; -1: not known. */
 static int64_t n_scales(const oct_qpoint *p)
 {
     const oct_type *t = &p->value->type;
@@ -346,7 +346,8 @@ static oct_status read_file(oct_qmap_in *q, oct_json_stream *s)
     return OCT_OK;
 }
 
-/* Every chain of dominators ends at a point that is not dominated. Each link is followed once. */
+/* Every chain of dominators must end at a point that is not dominated. Each link is followed
+ * once. */
 static oct_status check_dominators(const oct_qmap_in *q)
 {
     const oct_qmap *m = q->m;

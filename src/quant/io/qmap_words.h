@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of a qmap file, for writing and reading. */
+/* The keywords of a qmap file, for writing and reading. */
 #ifndef OCT_QUANT_IO_QMAP_WORDS_H
 #define OCT_QUANT_IO_QMAP_WORDS_H
 

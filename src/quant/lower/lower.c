@@ -11,7 +11,7 @@
 #include "quant/lower/lower_parts.h"
 
 #define OPSET_LEAST 13 /* scales for each index of an axis */
-#define MOVES_DEPTH 64 /* moving nodes in a row that are looked through */
+#define MOVES_DEPTH 64 /* data-movement nodes in a row that are looked through */
 
 /* --- points --- */
 
@@ -33,7 +33,7 @@ static oct_status limit(oct_lowering *l, const oct_value *v, const oct_lowering_
     return oct_lowering_const(l, v->graph, v->name, suffix, t, out);
 }
 
-/* Codes that a spec forbids but their type has: the value is limited before it is quantized. */
+/* Codes that a spec excludes but their type has: the value is clipped before it is quantized. */
 static oct_status clamp(oct_lowering *l, oct_value *v, oct_node *before, const oct_qspec *spec,
                         const oct_lowering_params *p, oct_value **out)
 {
@@ -56,8 +56,8 @@ static oct_status clamp(oct_lowering *l, oct_value *v, oct_node *before, const o
     return b.status;
 }
 
-/* Where nodes that read v may stand at the earliest. */
-static oct_node *behind(const oct_value *v)
+/* The earliest position in the node list for a consumer of v. */
+static oct_node *earliest_reader(const oct_value *v)
 {
     return v->producer ? v->producer->next : v->graph->first;
 }
@@ -67,12 +67,12 @@ static oct_status pair(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *r
                        oct_value **q, oct_value **dq)
 {
     oct_value **constants = l->shared[root - l->m->points], *x;
-    oct_node *before = behind(v);
+    oct_node *before = earliest_reader(v);
     oct_lowering_params params;
 
     OCT_TRY(oct_lowering_check(l, p, root, v, &params));
     if (root->spec.rounding != OCT_QROUND_HALF_EVEN) l->rounds_otherwise = true;
-    /* Bodies see what is outside of them, so the outermost graph is the place for constants. */
+    /* Bodies can read values outside of them, so constants go to the outermost graph. */
     if (!constants[0]) OCT_TRY(oct_lowering_constants(l, l->g, &params, constants));
     OCT_TRY(clamp(l, v, before, &root->spec, &params, &x));
     OCT_TRY(
@@ -108,7 +108,7 @@ oct_status oct_lowering_rewire(oct_lowering *l, oct_value *v, oct_value *to)
     return OCT_OK;
 }
 
-/* Does this operand arrive with the codes of `root`, through nodes that only move data? */
+/* Does this operand have the codes of `root`, through nodes that only move data? */
 static bool carries(const oct_qmap *m, const oct_node *n, int32_t i, const oct_qpoint *root,
                     int depth)
 {
@@ -122,7 +122,7 @@ static bool carries(const oct_qmap *m, const oct_node *n, int32_t i, const oct_q
     return true;
 }
 
-/* A moved value has codes already; some runtimes want to be told. */
+/* A moved value has codes already; some runtimes need a pair there all the same. */
 static bool needs_pair(const oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root)
 {
     const oct_node *by = p->value->producer;
@@ -134,9 +134,9 @@ static bool needs_pair(const oct_lowering *l, const oct_qpoint *p, const oct_qpo
     return false;
 }
 
-/* --- integers at the border --- */
+/* --- integer inputs and outputs --- */
 
-/* The network is fed codes: its input changes type, DequantizeLinear reads it. */
+/* The input becomes integer, and a DequantizeLinear reads it. */
 static oct_status feed_codes(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
                              oct_value *v)
 {
@@ -160,7 +160,7 @@ static oct_status feed_codes(oct_lowering *l, const oct_qpoint *p, const oct_qpo
     return OCT_OK;
 }
 
-/* The codes go out under the output's name. */
+/* The codes are returned under the output's name. */
 static void give_codes(oct_value *v, oct_value *q)
 {
     oct_graph *g = v->graph;
@@ -180,9 +180,9 @@ static bool is_border_input(const oct_lowering *l, const oct_value *v)
 }
 
 /*
- * Would codes ruin an output that is float up to here? 256 of them are enough for scores, not for
- * boxes: in pixels, or as parts of a picture, a step is more than objects are shifted by anything
- * else that is quantized.
+ * Are 256 codes too few for an output that is float up to here? They are enough for scores, not for
+ * boxes: in pixels, or as fractions of an image, one step is more than all other errors of
+ * quantization.
  */
 static bool is_too_coarse(const oct_qpoint *p, const oct_qpoint *root, const oct_value *v)
 {
@@ -199,7 +199,7 @@ static oct_status lower_point(oct_lowering *l, int32_t index)
 {
     const oct_qpoint *p = &l->m->points[index], *root = oct_qmap_root(l->m, index);
     oct_node *reader = p->node ? l->nodes[p->node->id] : NULL;
-    /* What the reader reads by now: codes that were fed are dequantized first. */
+    /* What the consumer reads by now: integer inputs are dequantized first. */
     oct_value *v = reader ? oct_node_in(reader, p->operand) : l->g->values[p->value->id];
     oct_value *q = NULL, *to = NULL;
     bool gives;
@@ -221,7 +221,7 @@ static oct_status lower_point(oct_lowering *l, int32_t index)
     return reader ? oct_node_set_input(reader, p->operand, to) : oct_lowering_rewire(l, v, to);
 }
 
-/* Points for all readers first: those of one reader build on what an input has become. */
+/* Points for all consumers first: those for one consumer build on what an input has become. */
 static oct_status lower_points(oct_lowering *l)
 {
     for (int own = 0; own < 2; own++)
@@ -234,7 +234,7 @@ static oct_status lower_points(oct_lowering *l)
     return OCT_OK;
 }
 
-/* --- the whole --- */
+/* --- the whole graph --- */
 
 /* The bodies of a node, one after the other; NULL beyond the last. */
 static oct_graph *body_at(const oct_node *n, int i)
@@ -326,7 +326,7 @@ static oct_status set_opset(oct_lowering *l)
     return OCT_OK;
 }
 
-/* Float weights that nobody reads any more go. */
+/* Removes float weights that are no longer used. */
 static oct_status drop_unread(oct_lowering *l)
 {
     for (int32_t i = 0; i < l->g->n_value_ids; i++) {
@@ -337,7 +337,7 @@ static oct_status drop_unread(oct_lowering *l)
     return OCT_OK;
 }
 
-/* The same numbers in a form that is faster there: a simulation can do without. */
+/* Rewrites that give the same values faster in ONNX Runtime: a simulation does without. */
 static oct_status suit_runtime(oct_lowering *l)
 {
     if (l->target->flags & OCT_TARGET_CHANNELS_LAST) {
@@ -360,7 +360,7 @@ static oct_status lower(oct_lowering *l)
     OCT_TRY(drop_unread(l));
     OCT_TRY(oct_lowering_names(l));
     OCT_TRY(set_opset(l));
-    /* A simulation is made of the same map as the file: once is enough. */
+    /* A simulation is made from the same map as the file: it was checked there. */
     if (l->n_saturated && !l->is_trial)
         oct_log(l->ctx, OCT_LOG_WARN,
                 "%lld biases are too large for their bits at their scale and were limited",

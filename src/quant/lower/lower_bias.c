@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Biases: what correction adds to them, and their codes at the scale of the integer sums. */
+/* Biases: what correction adds to them, and their codes at the scale of the accumulators. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static int32_t operand_of_role(const oct_node *n, oct_qrole role)
 
 /* --- nodes that cannot have a bias --- */
 
-/* What the node made becomes the sum of that and the shift, under the same name. */
+/* The node's result becomes an Add of it and the shift, under the same name. */
 static oct_status add_behind(oct_lowering *l, oct_node *n, const oct_qshift *s)
 {
     const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &s->n);
@@ -67,7 +67,7 @@ static int64_t group_of(const oct_node *n)
     return a && a->kind == OCT_ATTR_INT ? a->i : 1;
 }
 
-/* The scale of a sum is that of the input times that of the weight, where both are known. */
+/* The scale of an accumulator is the input's times the weight's, where both are known. */
 static oct_status sum_scales(oct_lowering *l, const oct_node *n, int64_t n_out, scales *out)
 {
     const int32_t w = operand_of_role(n, OCT_QROLE_WEIGHT);
@@ -83,7 +83,8 @@ static oct_status sum_scales(oct_lowering *l, const oct_node *n, int64_t n_out, 
     if (!p || p->state == OCT_QSTATE_OFF || root->n < 1) return OCT_OK;
     if (!p->fold)
         OCT_TRY(oct_place_input_scales(l->m, n, 0, l->arena, &n_x, &x, &zero, &is_integer));
-    /* Scales for each input channel have one sum only where a filter sees one channel. */
+    /* With scales by input channel, an accumulator has one scale only if a filter reads one
+     * channel. */
     if (!is_integer || (n_x > 1 && (group_of(n) != n_x || n_out % n_x != 0))) return OCT_OK;
     if (root->n > 1 && n_out % root->n != 0) return OCT_OK;
     out->n = n_x > 1 || root->n > 1 ? n_out : 1;
@@ -95,8 +96,8 @@ static oct_status sum_scales(oct_lowering *l, const oct_node *n, int64_t n_out, 
 
 /* --- codes --- */
 
-/* A bias at the end of 32 bits would make the sums it is added to wrap around in integer runtimes:
- * half of the range is left to them. */
+/* A bias at the end of 32 bits would make accumulators wrap around in integer runtimes: half of
+ * the range is left to the products. */
 #define BIAS_LIMIT (1 << 30)
 
 static int32_t limit_of(const oct_qspec *spec)
@@ -104,8 +105,8 @@ static int32_t limit_of(const oct_qspec *spec)
     return spec->bits < 32 ? (1 << (spec->bits - 1)) - 1 : BIAS_LIMIT;
 }
 
-/* Fewer bits than sums have: a bias that does not fit them at the unit of its sum gets a coarser
- * power of two, as far as shifters reach (npu_shifts.c). */
+/* Fewer bits than accumulators have: a bias that does not fit at the accumulator's scale gets a
+ * coarser power of two, within the range of the shifters (npu_shifts.c). */
 #define MOST_SHIFT 15
 
 static void coarsen(const oct_qspec *spec, const oct_tensor *bias, scales *s)
@@ -129,10 +130,10 @@ static int32_t code_of(oct_lowering *l, const oct_qspec *spec, float scale, int3
 
     if (fabs(y) <= limit) return (int32_t)y;
     l->n_saturated++;
-    return y > 0 ? limit : -limit; /* not a number as well */
+    return y > 0 ? limit : -limit; /* NaN as well */
 }
 
-/* v is the constant of that name now; or what that one stands for itself. */
+/* v is the constant of that name now; or the one that that constant replaced. */
 static oct_status stands_for(oct_lowering *l, const oct_value *v, const char *name)
 {
     char *first = oct_map_get(&l->originals, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Q and DQ nodes and their constants, with names nobody has yet. */
+/* Q and DQ nodes and their constants, with unused names. */
 #include <math.h>
 #include <string.h>
 
@@ -48,13 +48,13 @@ static bool is_all_zero(const oct_lowering_params *p)
     return true;
 }
 
-/* Constants say their type themselves, so a zero of 0 need not be said. */
+/* Constants have a type, so a zero point of 0 can be left out. */
 static bool zero_is_plain(const oct_lowering_params *p)
 {
     return p->is_const && is_all_zero(p);
 }
 
-/* Lists of zeros of one length and type are the same constant, of the outermost graph. */
+/* Arrays of zeros of one length and type share one constant, in the outermost graph. */
 static oct_status shared_zeros(oct_lowering *l, const oct_type *type, oct_value **out)
 {
     const char *name = oct_arena_printf(l->arena, "zeros_%s_%lld", oct_dtype_name(type->dtype),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of what lowering adds. A float constant that is now made of integers keeps its name; all
- * that is new has a short one: codes q5, their scale s5 and zero point z5, and the numbers again,
- * d5; codes of a constant c6. Of a constant that several nodes quantize, the first has its name;
- * what was folded into the others comes out as w7. With names made of the value's own, every fourth
- * byte of a small network's file was a name.
+ * Names of what lowering adds. A float constant that is now integer keeps its name; all that is new
+ * gets a short one: codes q5, their scale s5 and zero point z5, and the dequantized value d5; codes
+ * of a constant c6. Of a constant that several nodes quantize, the first has its name; a factor
+ * folded into the others is named w7. With names derived from the value's own, every fourth byte of
+ * a small network's file was a name.
  */
 #include "op/op.h"
 #include "quant/lower/lower_parts.h"
@@ -32,7 +32,7 @@ static oct_status give_short(naming *s, oct_value *v, char letter, int32_t numbe
     return give(s, v, oct_arena_printf(s->l->g->arena, "%c%d", letter, number));
 }
 
-/* The name of the float constant that v stands for, if it is free again. */
+/* The name of the float constant that v replaces, if it is free again. */
 static const char *original(const naming *s, const oct_value *v)
 {
     const char *name = oct_map_get(&s->l->originals, v->name);
@@ -40,7 +40,7 @@ static const char *original(const naming *s, const oct_value *v)
     return name && !oct_map_get(&s->taken, name) ? name : NULL;
 }
 
-/* What was folded into a weight and comes out again: the constant by which it is multiplied. */
+/* A factor that was folded into a weight: the constant by which it is multiplied. */
 static oct_status name_unfolding(naming *s, const oct_value *dq, int32_t number)
 {
     oct_node *mul = dq->n_users == 1 ? dq->users[0] : NULL;
@@ -62,7 +62,7 @@ static oct_status name_linear(naming *s, oct_node *n)
 
     if (!*number) *number = ++s->n_numbers;
     OCT_TRY(give_short(s, codes, codes->data ? 'c' : 'q', *number));
-    for (int32_t i = 1; i < n->n_in; i++) /* constants that others have too say so themselves */
+    for (int32_t i = 1; i < n->n_in; i++) /* constants shared with others have names of their own */
         if (n->in[i] && !oct_map_get(&s->l->common, n->in[i]->name))
             OCT_TRY(give_short(s, n->in[i], i == 1 ? 's' : 'z', *number));
     if (codes == n->in[0])

@@ -20,7 +20,7 @@ typedef struct oct_lowering {
     oct_value *(*shared)[2]; /* by point: its scale and zero point, for those it dominates */
     oct_map names;
     oct_map common;      /* constants that several nodes read, by name */
-    oct_map originals;   /* by name of a value: that of the float constant it stands for */
+    oct_map originals;   /* by name of a value: that of the float constant it replaces */
     int opset;           /* that the types need */
     int64_t n_saturated; /* biases beyond 32 bits */
     bool rounds_otherwise;
@@ -29,7 +29,7 @@ typedef struct oct_lowering {
 
 /* --- lower_emit.c --- */
 
-/* "BASE_SUFFIX", with a number behind it if somebody has that name. NULL: no memory. */
+/* "BASE_SUFFIX", with a number appended if that name is in use. NULL: no memory. */
 const char *oct_lowering_name(oct_lowering *l, const char *base, const char *suffix);
 
 /* A constant of that name. Takes the reference to t. */
@@ -47,11 +47,11 @@ typedef struct oct_lowering_params {
     bool is_const;       /* codes of a constant */
 } oct_lowering_params;
 
-/* As constants: scale, then zero point (NULL where it goes without saying). */
+/* As constants: scale, then zero point (NULL where it is 0 and can be left out). */
 oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lowering_params *p,
                                   oct_value *out[2]);
 
-/* A QuantizeLinear or DequantizeLinear in front of `before`, with those constants. */
+/* A QuantizeLinear or DequantizeLinear before `before`, with those constants. */
 oct_status oct_lowering_qdq(oct_lowering *l, oct_graph *g, oct_node *before, const oct_op *op,
                             oct_value *x, const oct_lowering_params *p,
                             oct_value *const constants[2], oct_value **out);
@@ -65,11 +65,11 @@ oct_status oct_lowering_check(oct_lowering *l, const oct_qpoint *p, const oct_qp
 
 /* --- lower.c --- */
 
-/* Readers of v that have no point of their own read `to`. */
+/* Consumers of v that have no point of their own read `to`. */
 oct_status oct_lowering_rewire(oct_lowering *l, oct_value *v, oct_value *to);
 bool oct_lowering_has_readers(const oct_lowering *l, const oct_value *v);
 
-/* lower_weights.c: a constant as integers; what its readers read. */
+/* lower_weights.c: a constant as integers; what its consumers read. */
 oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root,
                                oct_value *v, oct_node *before, oct_value **out);
 
@@ -83,10 +83,9 @@ oct_status oct_lowering_names(oct_lowering *l);
 /* ort_softmax.c: for runtimes that are slow along other axes than the last. */
 oct_status oct_lowering_softmax(oct_lowering *l);
 
-/* ort_resize.c, ort_dfl.c, ort_matmul.c, ort_tail.c: for runtimes that keep channels
- * last. */
+/* ort_resize.c, ort_dfl.c, ort_matmul.c, ort_tail.c: for runtimes that compute in NHWC. */
 oct_status oct_lowering_codes(oct_lowering *l);
-oct_status oct_lowering_dfl(oct_lowering *l); /* behind products, whose last step it undoes */
+oct_status oct_lowering_dfl(oct_lowering *l); /* after ort_matmul.c, whose last step it undoes */
 oct_status oct_lowering_products(oct_lowering *l);
 oct_status oct_lowering_tail(oct_lowering *l);
 

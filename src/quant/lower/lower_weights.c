@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants as integers with a DequantizeLinear, and what was folded into them taken out again. */
+/* Constants as integers with a DequantizeLinear, with folded factors taken out again. */
 #include <math.h>
 
 #include "op/op.h"
 #include "quant/lower/lower_parts.h"
 #include "quant/solve/round_weights.h"
 
-/* What each element is multiplied with before it is quantized. */
+/* The factor of each element before it is quantized. */
 typedef struct folding {
     const float *f; /* NULL: nothing */
     int64_t rows, columns;
@@ -97,7 +97,8 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
 
     OCT_TRY(oct_lowering_check(l, p, root, v, &params));
     OCT_TRY(read_fold(l, p, v, &f));
-    /* In front of its only reader; a body may read what stands outside, but not the reverse. */
+    /* Placed before its only consumer; a body may read what is outside of it, but not the
+     * reverse. */
     if (!before) before = v->n_users == 1 ? v->users[0] : v->graph->first;
     if (before && before->graph != v->graph) before = v->graph->first;
     type.dtype = params.dtype;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Means of distributions where the bins of a side lie side by side: ONNX Runtime computes Softmax
- * along the last axis alone, and turns the data there and back for any other. Pixels come first
- * from the convolution on, so nothing but the means is ever turned; and each level of a detector
- * is averaged before the levels are put together, when there is a sixteenth of it to copy.
+ * DFL for ONNX Runtime: keeps NHWC from the convolution on, so that Softmax runs over the last axis
+ * without a transpose (ONNX Runtime computes it there only and transposes back and forth for any
+ * other axis), and reduces each level before the Concat, which then copies 1/16 of the bytes (16
+ * bins).
  */
 #include <string.h>
 
@@ -36,7 +36,7 @@ static oct_value *reshape(work *w, oct_value *x, const int64_t *dims, int64_t n)
     return x ? oct_emit(&w->b, &oct_op_reshape, x, oct_ints(&w->b, dims, n), NULL) : NULL;
 }
 
-/* [N,C,H,W] or [N,C,P] with the channels last. */
+/* [N,C,H,W] or [N,C,P] transposed to NHWC. */
 static oct_value *pixels_first(work *w, oct_value *x)
 {
     static const int64_t last[][4] = {{0, 2, 1}, {0, 2, 3, 1}}, first[] = {0, 3, 1, 2};
@@ -51,7 +51,7 @@ static oct_value *pixels_first(work *w, oct_value *x)
     return oct_lowering_transpose(&w->b, x, last[x->type.rank - 3]);
 }
 
-/* The means [N,P,sides] of one level [N,sides*bins,..]. */
+/* The expected values [N,P,sides] of one level [N,sides*bins,..]. */
 static oct_value *level(work *w, oct_value *x)
 {
     const int64_t pixels = oct_type_span(&x->type, 2, x->type.rank);
@@ -66,7 +66,7 @@ static oct_value *level(work *w, oct_value *x)
     return reshape(w, y, (const int64_t[]){-1, pixels, w->m.sides}, 3);
 }
 
-/* Does it only put levels [N,C,P] side by side, for nobody else? */
+/* Is it a Concat of levels [N,C,P] along P with a single consumer? */
 static bool joins_levels(const oct_node *n)
 {
     const oct_attr *axis = oct_node_is(n, &oct_op_concat) ? oct_node_attr(n, "axis") : NULL;
@@ -77,7 +77,7 @@ static bool joins_levels(const oct_node *n)
     return true;
 }
 
-/* The means of all levels, [N,P,sides]. */
+/* The expected values of all levels, [N,P,sides]. */
 static oct_value *all_levels(work *w)
 {
     const oct_node *cat = oct_inner_producer(w->m.split->in[0]);
@@ -118,7 +118,7 @@ oct_status oct_lowering_dfl(oct_lowering *l)
 
         next = n->next;
         if (!oct_dfl_find(n, &w.m) || w.m.sum->out[0]->is_output) continue;
-        if (n->in[0]->type.rank > 4) continue; /* volumes: left to ort_softmax.c */
+        if (n->in[0]->type.rank > 4) continue; /* 5-D: left to ort_softmax.c */
         next = w.m.sum->next;
         w.b = (oct_builder){
             .g = l->g, .before = w.m.sum->out[0]->producer, .prefix = w.m.softmax->name};

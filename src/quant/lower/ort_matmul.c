@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolutions of one pixel whose result is float, as products of matrices. ONNX Runtime has no
- * integer convolution with a float result, but such a product: the last layers of a detector,
- * which nobody wants to round, are integer after all.
+ * 1x1 convolutions with a float result as MatMul. ONNX Runtime has no integer convolution with a
+ * float result, but such a MatMul: so the last layers of a detector, whose results are not
+ * requantized, run in integers.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "quant/lower/lower_parts.h"
 #include "quant/place/place.h"
 
-/* Not given: as it is for single pixels, strides of 1 and no pads. */
+/* If absent: the default for 1x1, strides of 1 and no padding. */
 static bool are_all(const oct_node *n, const char *attr, int64_t x)
 {
     const oct_attr *a = oct_node_attr(n, attr);
@@ -36,7 +36,7 @@ bool oct_node_is_product(const oct_node *n)
            are_all(n, "pads", 0);
 }
 
-/* What a DequantizeLinear reads, of which it makes v: codes or a constant. */
+/* The operand of the DequantizeLinear that produces v: codes or a constant. */
 static oct_node *dequantizer_of(const oct_value *v)
 {
     oct_node *dq = v ? v->producer : NULL;
@@ -68,7 +68,7 @@ static oct_value *turned_weight(oct_lowering *l, oct_builder *b, oct_node *dq)
     return b->status ? NULL : n->out[0];
 }
 
-/* At once or behind Relu and Clip, which are computed with the convolution. */
+/* The consumer, or the one after Relu and Clip, which are fused into the convolution. */
 static bool is_rounded(const oct_value *v)
 {
     const oct_node *u = oct_sole_user(v);
@@ -79,7 +79,7 @@ static bool is_rounded(const oct_value *v)
     return false;
 }
 
-/* Is this an integer convolution that nobody rounds the result of? */
+/* Is this an integer convolution whose result is not quantized? */
 static bool is_wanted(const oct_node *n)
 {
     const oct_node *x, *w;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes that are only moved, written so that a runtime which keeps channels last moves them fast.
- * ONNX Runtime has a fast nearest Resize for channels first alone: repeated pixels and rows are
- * copies of whole pieces, 1/8 of its time. A Concat under one scale is a copy, not a computation.
+ * Data movement of codes, written so that a runtime that computes in NHWC does it fast. ONNX
+ * Runtime has a fast nearest Resize for NCHW only: repeating pixels and rows with Concat copies
+ * whole blocks, in 1/8 of the time. A Concat with one scale is a copy, not a computation.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define MOST_COPIES 4
 
-/* The codes behind v, if it is dequantized with one scale. */
+/* The codes that v is dequantized from, if with one scale. */
 static oct_value *codes_of(const oct_value *v)
 {
     const oct_node *dq = v ? v->producer : NULL;
@@ -27,8 +27,8 @@ static bool is_same(const oct_value *a, const oct_value *b)
     return a == b || (a && b && a->data && b->data && oct_tensor_equal(a->data, b->data));
 }
 
-/* The node that rounds v to codes with the constants that x was dequantized with, if nobody else
- * reads v: the codes are the same. */
+/* The node that quantizes v with the constants x was dequantized with, if it is v's only
+ * consumer: the codes are the same. */
 static oct_node *same_codes_behind(const oct_value *v, const oct_value *x)
 {
     oct_node *q = oct_sole_user(v);
@@ -39,13 +39,13 @@ static oct_node *same_codes_behind(const oct_value *v, const oct_value *x)
                                                                                           : NULL;
 }
 
-/* Codes that others stand for now; they go when all nodes have been seen. */
+/* Codes that have been replaced; they are removed when all nodes have been seen. */
 typedef struct stale {
     oct_value **item;
     int32_t n;
 } stale;
 
-/* Readers of what q made read y. */
+/* Consumers of q's result read y. */
 static oct_status replace(stale *s, oct_node *q, oct_value *y)
 {
     s->item[s->n++] = q->out[0];

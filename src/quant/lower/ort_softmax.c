@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Softmax along the last axis. ONNX Runtime turns the data itself for any other axis, each time and
- * slowly: in a quantized detector that was a tenth of the time. Transposes, which it merges with
- * those around, take a quarter of that.
+ * Softmax along the last axis. For any other axis ONNX Runtime transposes the data itself, each
+ * time and slowly: in a quantized detector that was a tenth of the time. Explicit Transposes, which
+ * it merges with its neighbours, take a quarter of that.
  */
 #include "op/op.h"
 #include "quant/lower/lower_parts.h"
 
-static oct_status turn(oct_node *n, int axis)
+static oct_status transpose_around(oct_node *n, int axis)
 {
     oct_builder b = {.g = n->graph, .before = n, .prefix = n->name};
     const int rank = n->in[0]->type.rank;
@@ -40,7 +40,7 @@ oct_status oct_lowering_softmax(oct_lowering *l)
         if (oct_type_is_static(&n->in[0]->type) &&
             oct_type_span(&n->in[0]->type, (int)axis + 1, rank) == 1)
             continue;
-        OCT_TRY(turn(n, (int)axis));
+        OCT_TRY(transpose_around(n, (int)axis));
     }
     return OCT_OK;
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that are joined along channels only to be split again further down, as Ultralytics' heads
- * do with boxes and scores: Concat, Reshape to rows, Concat of the levels, Split. Each part takes
- * its own way instead; in ONNX Runtime that is two copies less of all that a detector answers.
+ * Values that are concatenated along channels only to be split again downstream, as Ultralytics'
+ * heads do with boxes and scores: Concat, Reshape to rows, Concat of the levels, Split. Each part
+ * is computed separately instead; in ONNX Runtime that saves two copies of a detector's whole
+ * output.
  */
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/lower/lower_parts.h"
 
-/* A Concat of at least two values along this axis, whose result one node alone reads. */
+/* A Concat of at least two values along this axis with a single consumer. */
 static bool joins(const oct_node *n, int64_t axis)
 {
     int64_t along;
@@ -21,7 +22,7 @@ static bool joins(const oct_node *n, int64_t axis)
     return along == axis && oct_sole_user(n->out[0]);
 }
 
-/* [N,C,H,W] as [N,C,H*W], of a value that is joined along C and that nobody else reads. */
+/* [N,C,H,W] as [N,C,H*W], of a Concat along C with a single consumer. */
 static oct_node *joined_rows(const oct_value *v)
 {
     const oct_node *r = v ? v->producer : NULL;
@@ -35,7 +36,7 @@ static oct_node *joined_rows(const oct_value *v)
                : NULL;
 }
 
-/* Does the Split take apart again what each level joined, along channels? */
+/* Does the Split undo the Concat along the channels of each level? */
 static bool is_undone(const oct_node *split)
 {
     const oct_node *levels = split->in[0] ? split->in[0]->producer : NULL;
@@ -55,7 +56,7 @@ static bool is_undone(const oct_node *split)
     return true;
 }
 
-/* Part k of all levels, side by side. */
+/* Part k of all levels, concatenated. */
 static oct_value *part(oct_lowering *l, oct_builder *b, const oct_node *levels, int32_t k)
 {
     oct_value **in = oct_arena_array(l->arena, (size_t)levels->n_in, sizeof(*in));

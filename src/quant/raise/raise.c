@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph with Q and DQ nodes, or with operators on integers, as a float graph and its qmap. */
+/* A graph with Q and DQ nodes, or with integer operators, as a float graph and its qmap. */
 #include <string.h>
 
 #include "op/op.h"
@@ -8,7 +8,7 @@
 #include "quant/place/place.h"
 #include "quant/raise/raise_parts.h"
 
-#define TARGET "ort" /* whose rules such files follow, more or less */
+#define TARGET "ort" /* the target whose rules such files mostly follow */
 
 const char *oct_raise_name(oct_raising *r, const char *codes)
 {
@@ -51,7 +51,7 @@ oct_status oct_raise_point(oct_raising *r, const oct_codes *c, const oct_raised_
 
 /* --- pairs --- */
 
-/* Is everybody who reads v, apart from these codes, somebody who would not notice them? */
+/* Are all other consumers of v indifferent to its quantization? */
 static bool only_codes(const oct_value *v, const oct_codes *c)
 {
     for (int32_t i = 0; i < v->n_users; i++) {
@@ -64,7 +64,7 @@ static bool only_codes(const oct_value *v, const oct_codes *c)
     return true;
 }
 
-/* Does some reader quantize v in another way? */
+/* Does a consumer quantize v with other parameters? */
 static bool is_requantized(const oct_value *v, const oct_codes *c)
 {
     for (int32_t i = 0; i < v->n_users; i++) {
@@ -76,7 +76,7 @@ static bool is_requantized(const oct_value *v, const oct_codes *c)
     return false;
 }
 
-/* The pair becomes a node that does nothing but has a point in front of it. */
+/* The pair becomes a node that does nothing but has a point on its input. */
 static oct_status keep_place(oct_raising *r, oct_node *dq, oct_value *src, const oct_codes *c)
 {
     const oct_raised_point p = {.value = src, .role = OCT_QROLE_ACT};
@@ -88,7 +88,7 @@ static oct_status keep_place(oct_raising *r, oct_node *dq, oct_value *src, const
     return oct_node_infer(made);
 }
 
-/* Readers of the pair read what it was made of. */
+/* Consumers of the pair read its operand. */
 static oct_status bypass(oct_node *dq, oct_value *src)
 {
     oct_value *q = dq->in[0];
@@ -121,7 +121,7 @@ static oct_status raise_pair(oct_raising *r, oct_node *dq, const oct_codes *c)
     return bypass(dq, src);
 }
 
-/* Codes that come from outside: DequantizeLinear stays, and readers see a value with a point. */
+/* Codes that come from outside: DequantizeLinear stays, and consumers read a value with a point. */
 static oct_status raise_fed(oct_raising *r, oct_node *dq, const oct_codes *c)
 {
     oct_value *v = dq->out[0];
@@ -184,7 +184,7 @@ static oct_status set_fold(oct_qmap *m, oct_qpoint *q, const oct_raised_point *p
     return OCT_OK;
 }
 
-/* The input's common scale follows from any channel's. */
+/* The input's scalar scale follows from any channel's. */
 static oct_status set_fold_scales(oct_qmap *m, oct_arena *arena)
 {
     for (int32_t i = 0; i < m->n_points; i++) {
@@ -202,7 +202,7 @@ static oct_status set_fold_scales(oct_qmap *m, oct_arena *arena)
     return OCT_OK;
 }
 
-/* What is left of integers in the graph: why. */
+/* The reason for each integer node that is left in the graph. */
 static oct_status set_reasons(oct_qmap *m)
 {
     for (const oct_node *n = m->g->first; n; n = n->next) {
@@ -251,7 +251,7 @@ static oct_status make_map(oct_raising *r, oct_qmap **out)
 
 /* --- the whole --- */
 
-/* Scales that are computed from constants become constants; copies on the way go. */
+/* Scales that are computed from constants become constants; copies between are removed. */
 static oct_status tidy(oct_graph *g)
 {
     static const oct_pass *const passes[] = {&oct_pass_fold_constants, &oct_pass_drop_copies,
@@ -266,7 +266,8 @@ static oct_status tidy(oct_graph *g)
     return OCT_OK;
 }
 
-/* Two domains, one meaning, the same attributes: the standard one is kept, and is never folded. */
+/* Two domains with the same meaning and attributes: the standard one is kept, and is never
+ * folded. */
 static void use_standard(oct_graph *g)
 {
     for (oct_node *n = g->first; n; n = n->next) {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operators on integers as what they stand for: DequantizeLinear on each operand, the float
- * operator, QuantizeLinear on the result. One row for each; where operands are is all they differ
- * in.
+ * Integer operators expanded: DequantizeLinear on each operand, the float operator, QuantizeLinear
+ * on the result. One row for each operator says where its operands are.
  */
 #include <string.h>
 
@@ -60,7 +59,7 @@ static oct_value *linear(oct_builder *b, const oct_op *op, oct_value *x, oct_val
     return b->status ? NULL : n->out[0];
 }
 
-/* The scale of a sum of products: one for each of the weight's. */
+/* The scale of an accumulator: one for each of the weight's. */
 static oct_status bias_scale(oct_node *n, const oct_value *x, const oct_value *w, oct_value **out)
 {
     oct_tensor *t = NULL;
@@ -89,7 +88,7 @@ static oct_status copy_attrs(const oct_node *from, oct_node *to)
     return OCT_OK;
 }
 
-/* The float node is the one people know by name, and its result is what the codes stood for. */
+/* The float node keeps the operator's name, and its result is the dequantized value. */
 static oct_status name_parts(oct_raising *r, oct_node *plain, oct_node *q)
 {
     const char *name = plain->name, *value = oct_raise_name(r, q->out[0]->name);
@@ -101,7 +100,7 @@ static oct_status name_parts(oct_raising *r, oct_node *plain, oct_node *q)
     return OCT_OK;
 }
 
-/* Can the row be applied? Attributes of the Microsoft domain that change the layout stop it. */
+/* Can the row be applied? Attributes of the Microsoft domain that change the layout prevent it. */
 static bool is_plain(const oct_node *n, const row *r)
 {
     static const char *const stops[] = {"channels_last", "opset"};
@@ -195,7 +194,7 @@ static bool is_plain_concat(const oct_node *n)
 
 /* --- moving integers --- */
 
-/* The one DequantizeLinear that all readers of v amount to. */
+/* The DequantizeLinear that all consumers of v are equivalent to. */
 static bool read_as(const oct_value *v, oct_node **dq, oct_codes *c)
 {
     if (!v || v->n_users == 0 || v->is_output) return false;
@@ -211,7 +210,7 @@ static bool read_as(const oct_value *v, oct_node **dq, oct_codes *c)
     return true;
 }
 
-/* Reshape and such between Q and DQ: numbers are moved instead of codes. */
+/* Reshape and similar nodes between Q and DQ: floats are moved instead of codes. */
 static oct_status move_numbers(oct_raising *r, oct_node *n)
 {
     oct_builder b = {.g = n->graph, .before = n, .prefix = n->name};
@@ -222,7 +221,7 @@ static oct_status move_numbers(oct_raising *r, oct_node *n)
     oct_codes c;
 
     if (!codes || !read_as(codes, &dq, &c)) return OCT_OK;
-    /* Padding writes the code 0, which stands for zero only then. */
+    /* Padding writes the code 0, which is the value zero only then. */
     if (oct_node_is(n, &oct_op_pad) && oct_codes_zero(&c, 0) != 0) return OCT_OK;
     scale = dq->in[1];
     zero = oct_node_in(dq, 2);
@@ -248,7 +247,8 @@ static oct_status move_numbers(oct_raising *r, oct_node *n)
     return q ? oct_node_infer(q) : OCT_ERR_MEMORY;
 }
 
-/* From the end, so that a row of moves is seen from the DequantizeLinear behind it. */
+/* From the end, so that a chain of data-movement nodes is seen from the DequantizeLinear after
+ * it. */
 oct_status oct_raise_operators(oct_raising *r)
 {
     for (oct_node *n = r->g->last, *prev; n; n = prev) {

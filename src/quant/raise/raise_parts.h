@@ -6,10 +6,10 @@
 #include "op/qparams.h"
 #include "quant/lower/lower.h"
 
-/* A point to be: the map is made when the graph has its final form. */
+/* A point to be made: the map is built when the graph has its final form. */
 typedef struct oct_raised_point {
     oct_value *value;
-    oct_node *node; /* NULL: for all readers */
+    oct_node *node; /* NULL: for all consumers */
     int32_t operand;
     oct_qrole role;
     oct_qstate state;
@@ -32,7 +32,7 @@ typedef struct oct_raising {
     int32_t *of_value; /* by value id: index of its point + 1 */
 } oct_raising;
 
-/* A name for the numbers behind codes of this name: without "_quantized", or with "_float". */
+/* A name for the values of codes of this name: without "_quantized", or with "_float". */
 const char *oct_raise_name(oct_raising *r, const char *codes);
 
 /* raise_operators.c: QLinearConv and others become DQ, the float operator, Q. */
@@ -41,10 +41,10 @@ oct_status oct_raise_operators(oct_raising *r);
 /* raise_weights.c: DQ of constants; constants that were folded. */
 oct_status oct_raise_weights(oct_raising *r);
 
-/* How the readers of v see it: all as weights, all as biases, or otherwise. */
+/* How the consumers of v use it: all as weights, all as biases, or otherwise. */
 oct_qrole oct_raise_role(const oct_value *v);
 
-/* Remembers a point with the parameters of a Q or DQ node. */
+/* Records a point with the parameters of a Q or DQ node. */
 oct_status oct_raise_point(oct_raising *r, const oct_codes *c, const oct_raised_point *p);
 
 #endif

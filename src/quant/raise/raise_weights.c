@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer constants behind DequantizeLinear become float constants with a point. */
+/* Integer constants before a DequantizeLinear become float constants with a point. */
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/raise/raise_parts.h"
@@ -22,7 +22,7 @@ oct_qrole oct_raise_role(const oct_value *v)
     return role == OCT_QROLE_WEIGHT || role == OCT_QROLE_BIAS ? role : OCT_QROLE_ACT;
 }
 
-/* A constant times a constant, read by one node: what was folded into the weight comes out. */
+/* A constant times a constant with one consumer: the factor folded into the weight is taken out. */
 static oct_node *unfolding(const oct_value *v, oct_tensor **by)
 {
     oct_node *mul = oct_sole_user(v);
@@ -81,7 +81,7 @@ oct_status oct_raise_weights(oct_raising *r)
 
         next = n->next;
         if (!oct_node_is_dequantize(n) || !oct_node_const(n, 0) || !oct_codes_of(n, &c)) continue;
-        /* A 2-bit type has no place in a spec: codes of 2 bits are stored in 4. */
+        /* There is no 2-bit type in a spec: codes of 2 bits are stored in 4. */
         if (oct_dtype_get(c.dtype)->bits == 2) continue;
         while (next && next->n_in == 2 && next->in[0] == n->out[0])
             next = next->next; /* the multiplication may go as well */

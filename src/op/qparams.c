@@ -31,12 +31,20 @@ static bool is_code_type(oct_dtype t)
     return (info->kind == OCT_DKIND_INT || info->kind == OCT_DKIND_UINT) && info->bits <= 32;
 }
 
-static bool all_positive(const oct_tensor *scale)
+/*
+ * An integer kernel multiplies a sum of 31 bits by the scales of two operands over that of its
+ * result. Within these limits that is a finite number; without, it is infinity, and no sum times it
+ * is no number.
+ */
+#define MAX_SCALE     0x1p18f
+#define MIN_OUT_SCALE 0x1p-60f
+
+static bool all_in_range(const oct_tensor *scale, bool to_codes)
 {
-    const float *s = scale->data;
+    const float *s = scale->data, low = to_codes ? MIN_OUT_SCALE : 0;
 
     for (int64_t i = 0, n = oct_tensor_length(scale); i < n; i++)
-        if (!(s[i] > 0 && s[i] < INFINITY)) return false;
+        if (!(s[i] > 0 && s[i] >= low && s[i] <= MAX_SCALE)) return false;
     return true;
 }
 
@@ -56,7 +64,7 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
     c.was_signed = attr_int(n, "was_signed") != 0;
     if (!is_code_type(c.dtype) || c.scale->type.dtype != OCT_DTYPE_F32) return false;
     if ((to_codes ? x->dtype : n->out[0]->type.dtype) != OCT_DTYPE_F32) return false;
-    if (attr_int(n, "block_size") || !all_positive(c.scale)) return false;
+    if (attr_int(n, "block_size") || !all_in_range(c.scale, to_codes)) return false;
     if (attr_int(n, "precision") && attr_int(n, "precision") != OCT_DTYPE_F32) return false;
     if (oct_tensor_length(c.scale) != 1) {
         axis = attr_int(n, "axis");

@@ -19,7 +19,7 @@ bool oct_node_is_dequantize(const oct_node *n); /* of either domain */
 
 /*
  * The constant parameters of a node between f32 and integers; false if it has none such, is
- * blocked, or has a scale that is not a positive number.
+ * blocked, or has a scale too large or too small to compute with in integers.
  */
 bool oct_codes_of(const oct_node *n, oct_codes *out);
 

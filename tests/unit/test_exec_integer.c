@@ -565,6 +565,24 @@ static void wide_codes_stay_float(void **state)
 }
 
 /* The same bytes for any number of threads, and for every run. */
+/* The product of these scales is infinity in float, and a sum of zero times it no number. */
+static void huge_and_tiny_scales_stay_float(void **state)
+{
+    static const float huge = 1e30f, tiny = 1e-30f, usual = 0.0203f;
+    static const int32_t zero = 28;
+    const oct_plan_options o = simulated();
+    fixture *f = *state;
+    oct_value *x = picture(f, 1, 4, 6, 6);
+    oct_value *h = qdq(f, x, OCT_DTYPE_U8, &huge, NULL, 1, 1);
+    oct_value *u = qdq(f, x, OCT_DTYPE_U8, &usual, &zero, 1, 1);
+
+    output(f, qdq(f, emit(f, &oct_op_mul, h, h), OCT_DTYPE_U8, &usual, &zero, 1, 1));
+    output(f, qdq(f, emit(f, &oct_op_add, h, u), OCT_DTYPE_U8, &tiny, &zero, 1, 1));
+    output(f, qdq(f, emit(f, &oct_op_mul, u, u), OCT_DTYPE_U8, &tiny, &zero, 1, 1));
+    assert_exact(f, NULL, "in integers");
+    assert_exact(f, &o, "simulated");
+}
+
 static void threads_change_nothing(void **state)
 {
     fixture *f = *state;
@@ -614,6 +632,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(averages, setup, teardown),
         cmocka_unit_test_setup_teardown(products_of_matrices, setup, teardown),
         cmocka_unit_test_setup_teardown(wide_codes_stay_float, setup, teardown),
+        cmocka_unit_test_setup_teardown(huge_and_tiny_scales_stay_float, setup, teardown),
         cmocka_unit_test_setup_teardown(threads_change_nothing, setup, teardown),
     };
 

@@ -93,10 +93,11 @@ OCT_API void oct_ctx_set_progress(oct_ctx *ctx, oct_progress_fn progress, void *
 OCT_API void oct_ctx_set_memory_limit(oct_ctx *ctx, size_t mem_bytes);
 
 /**
- * The most operations one node of a network may take on plain kernels, all rounds of the bodies
- * inside it together: a Loop that does not end, or an Einsum over too many indices, fails with
- * OCT_ERR_UNSUPPORTED. An operation is an element read, made or multiplied; each node and each
- * round of a body counts as some thousand. 0 (the default) means 2^38, minutes of work.
+ * The most operations one node of a network may take, all rounds of the bodies inside it together:
+ * a Loop that does not end, an Einsum over too many indices or a pooling of huge windows fails with
+ * OCT_ERR_UNSUPPORTED, when it is compiled if sizes tell, or else when it runs. An operation is an
+ * element read, made or multiplied; each node and each round of a body counts as some thousand, on
+ * fast kernels 32 multiplications as one. 0 (the default) means 2^38, minutes of work.
  */
 OCT_API void oct_ctx_set_work_limit(oct_ctx *ctx, int64_t n_operations);
 

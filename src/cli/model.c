@@ -316,6 +316,12 @@ static void count_constants(cli_totals *t, const oct_graph *g)
     free(all);
 }
 
+/* Files may claim any size. */
+static void add_macs(int64_t *sum, int64_t macs)
+{
+    *sum = macs > INT64_MAX - *sum ? INT64_MAX : *sum + macs;
+}
+
 void cli_totals_init(cli_totals *t, const oct_graph *g)
 {
     memset(t, 0, sizeof(*t));
@@ -324,8 +330,8 @@ void cli_totals_init(cli_totals *t, const oct_graph *g)
 
         op->n++;
         op->params += oct_node_params(n);
-        op->macs += oct_node_macs(n);
-        t->macs += oct_node_macs(n);
+        add_macs(&op->macs, oct_node_macs(n));
+        add_macs(&t->macs, oct_node_macs(n));
         t->n_nodes++;
     }
     if (t->n_ops) qsort(t->ops, (size_t)t->n_ops, sizeof(*t->ops), by_count);

@@ -115,6 +115,13 @@ static oct_status check_codes(const oct_plan *p)
     return OCT_OK;
 }
 
+static oct_status check_work(const oct_plan *p)
+{
+    for (const oct_node *n = p->g->first; n; n = n->next)
+        OCT_TRY(oct_node_check_work(n));
+    return OCT_OK;
+}
+
 /* Finds nodes whose shapes depend on data, and all nodes downstream. */
 static oct_status find_dynamic(oct_plan *p)
 {
@@ -146,6 +153,7 @@ static oct_status prepare_graph(oct_plan *p)
     if (!p->options.as_is && !p->options.plain)
         OCT_TRY(oct_pipeline_run(p->g, p->options.simulate ? "execute" : "integer", NULL, NULL));
     OCT_TRY(oct_graph_infer(p->g));
+    OCT_TRY(check_work(p));
     p->n_ids = p->g->n_value_ids;
     OCT_TRY(mark_kept(p));
     return find_dynamic(p);

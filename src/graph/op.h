@@ -89,6 +89,7 @@ struct oct_op {
                                            * against it */
     oct_status (*grad)(oct_builder *b, const oct_node *n, oct_value *const dy[], oct_value *dx[]);
     int64_t (*macs)(const oct_node *n); /* multiply-adds; NULL: 0 */
+    int64_t (*work)(const oct_node *n); /* on a fast kernel, in operations; NULL: by macs */
     struct {
         oct_qrole in[OCT_MAX_IN], out;
         int weight_axis;
@@ -123,6 +124,9 @@ oct_status oct_args_alloc(const oct_args *a, int i, const oct_type *type);
 /* Counts work that grows faster than operands and results; fails if it is too much. Evaluation
  * itself counts elements read and made. */
 oct_status oct_args_spend(const oct_args *a, int64_t n_operations);
+
+/* Fails if the node, with sizes as they are known, is too much even for fast kernels. */
+oct_status oct_node_check_work(const oct_node *n);
 
 /* Scratch memory for this call, zeroed; NULL with the error set. */
 static inline void *oct_args_scratch(const oct_args *a, size_t n, size_t size)

@@ -73,6 +73,7 @@ static oct_status conv_ref(const oct_args *a)
 
     OCT_TRY(oct_args_check(a));
     OCT_TRY(oct_conv_geometry_conv(a->node, &a->in[0]->type, &a->in[1]->type, &j.g));
+    OCT_TRY(oct_args_spend(a, oct_conv_geometry_macs(&j.g, false)));
     flatten_pointwise(&j.g);
     OCT_TRY(start(a, w, &j));
     if (oct_tensor_length(a->out[0]) == 0) return OCT_OK;
@@ -90,6 +91,7 @@ static oct_status transpose_ref(const oct_args *a)
 
     OCT_TRY(oct_args_check(a));
     OCT_TRY(oct_conv_geometry_transpose(a->node, &a->in[0]->type, &a->in[1]->type, &j.g));
+    OCT_TRY(oct_args_spend(a, oct_conv_geometry_macs(&j.g, true)));
     OCT_TRY(start(a, w, &j));
     oct_parallel_for(a->n_threads, j.g.batch * j.g.c_out, 1,
                      w == OCT_WORK_F64 ? spread_range_f64 : spread_range_f32, &j);
@@ -155,6 +157,25 @@ static int64_t transpose_macs(const oct_node *n)
     return oct_conv_geometry_macs(&g, true);
 }
 
+/* Fast kernels compute some dozen filters at once, if there are as many. */
+static int64_t work_of(const oct_node *n, geometry_fn geometry, bool is_transpose)
+{
+    oct_conv_geometry g;
+
+    if (geometry(n, &n->in[0]->type, &n->in[1]->type, &g) || g.c_out < 1) return 0;
+    return oct_conv_geometry_macs(&g, is_transpose) / OCT_MIN(OCT_MAX(g.c_out / g.group, 1), 32);
+}
+
+static int64_t conv_work(const oct_node *n)
+{
+    return work_of(n, oct_conv_geometry_conv, false);
+}
+
+static int64_t transpose_work(const oct_node *n)
+{
+    return work_of(n, oct_conv_geometry_transpose, true);
+}
+
 const oct_op oct_op_conv = {
     .name = "Conv",
     .since = 11,
@@ -164,6 +185,7 @@ const oct_op oct_op_conv = {
     .shape = conv_shape,
     .ref = conv_ref,
     .macs = conv_macs,
+    .work = conv_work,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}, .out = OCT_QROLE_ACT},
     .flow = OCT_FLOW_SOURCE,
 };
@@ -189,6 +211,7 @@ const oct_op oct_op_conv_transpose = {
     .shape = transpose_shape,
     .ref = transpose_ref,
     .macs = transpose_macs,
+    .work = transpose_work,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
               .out = OCT_QROLE_ACT,
               .weight_axis = 1},

@@ -315,16 +315,39 @@ int64_t oct_conv_geometry_kernel_size(const oct_conv_geometry *g)
     return product(g->kernel, g->n);
 }
 
+/* Stays at INT64_MAX, unless by a zero. */
+static void multiply(int64_t *n, int64_t by)
+{
+    if (!oct_mul_i64(*n, by, n)) *n = INT64_MAX;
+}
+
 int64_t oct_conv_geometry_macs(const oct_conv_geometry *g, bool is_transpose)
 {
     const int64_t *pixels = is_transpose ? g->in : g->out;
     int64_t n = g->batch;
 
     if (g->n < 0 || g->batch < 0 || g->c_in < 0 || g->c_out < 0) return 0;
-    if (!oct_mul_i64(n, g->c_in / g->group, &n) || !oct_mul_i64(n, g->c_out, &n)) return 0;
+    multiply(&n, g->c_in / g->group);
+    multiply(&n, g->c_out);
     for (int d = 0; d < g->n; d++) {
         if (pixels[d] < 0 || g->kernel[d] < 0) return 0;
-        if (!oct_mul_i64(n, pixels[d], &n) || !oct_mul_i64(n, g->kernel[d], &n)) return 0;
+        multiply(&n, pixels[d]);
+        multiply(&n, g->kernel[d]);
+    }
+    return n;
+}
+
+int64_t oct_conv_geometry_taps(const oct_conv_geometry *g, bool with_pads)
+{
+    int64_t n = g->batch;
+
+    if (g->n < 0 || g->batch < 0 || g->c_out < 0) return 0;
+    multiply(&n, g->c_out);
+    for (int d = 0; d < g->n; d++) {
+        if (g->in[d] < 0 || g->out[d] < 0 || g->kernel[d] < 0) return 0;
+        multiply(&n, g->out[d]);
+        multiply(&n, with_pads ? g->kernel[d]
+                               : OCT_MIN(g->kernel[d], oct_ceil_div(g->in[d], g->dilation[d])));
     }
     return n;
 }

@@ -48,9 +48,13 @@ int64_t oct_conv_geometry_in_size(const oct_conv_geometry *g);
 int64_t oct_conv_geometry_out_size(const oct_conv_geometry *g);
 int64_t oct_conv_geometry_kernel_size(const oct_conv_geometry *g);
 
-/* Multiply-adds, 0 if not known: each output (ConvTranspose: input) element reads c/group windows.
- */
+/* Multiply-adds, 0 if not known, INT64_MAX if they cannot be counted: each output (ConvTranspose:
+ * input) element reads c/group windows. */
 int64_t oct_conv_geometry_macs(const oct_conv_geometry *g, bool is_transpose);
+
+/* Elements that the windows read, all together and from above; INT64_MAX if they cannot be counted,
+ * 0 if a size is not known. `with_pads`: padding is walked through as well. */
+int64_t oct_conv_geometry_taps(const oct_conv_geometry *g, bool with_pads);
 
 /* One filter for each input channel. */
 static inline bool oct_conv_is_depthwise(const oct_conv_geometry *g)

@@ -128,7 +128,7 @@ static oct_status ref(const oct_args *a)
     p.a_row = ta ? 1 : d.k;
     p.a_col = ta ? d.m : 1;
     p.b_row = p.c_row = d.n;
-    oct_mm_run(&p, a->n_threads);
+    OCT_TRY(oct_mm_run(a, &p));
     finish(a, &d, w, p.c, c);
     oct_work_done(a, 0, w, p.c);
     return OCT_OK;

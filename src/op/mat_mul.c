@@ -140,7 +140,7 @@ static oct_status ref(const oct_args *a)
     p.a_at = offsets(a, &sa, &batch, p.batch);
     p.b_at = offsets(a, &sb, &batch, p.batch);
     if (!p.a_at || !p.b_at) return OCT_ERR_MEMORY;
-    oct_mm_run(&p, a->n_threads);
+    OCT_TRY(oct_mm_run(a, &p));
     if (is_fused) scale(w, p.c, oct_tensor_length(a->out[0]), (double)oct_f32(a->node, ALPHA));
     oct_work_done(a, 0, w, p.c);
     return OCT_OK;

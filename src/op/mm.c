@@ -23,13 +23,19 @@
 #undef T
 #undef FN
 
-void oct_mm_run(const oct_mm *p, int n_threads)
+oct_status oct_mm_run(const oct_args *a, const oct_mm *p)
 {
     static const oct_range_fn fns[] = {mm_range_f32, mm_range_f64, mm_range_u64};
     const int64_t row_blocks = (p->m + 3) / 4, col_blocks = (p->n + COLS - 1) / COLS;
     oct_mm job = *p;
+    int64_t macs = p->batch;
 
-    oct_parallel_for(n_threads, p->batch * row_blocks * col_blocks, 1, fns[p->work], &job);
+    if (!oct_mul_i64(macs, p->m, &macs) || !oct_mul_i64(macs, p->n, &macs) ||
+        !oct_mul_i64(macs, p->k, &macs))
+        macs = INT64_MAX;
+    OCT_TRY(oct_args_spend(a, macs));
+    oct_parallel_for(a->n_threads, p->batch * row_blocks * col_blocks, 1, fns[p->work], &job);
+    return OCT_OK;
 }
 
 void oct_mm_transpose(const void *in, int64_t rows, int64_t cols, size_t size, void *out)

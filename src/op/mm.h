@@ -18,8 +18,8 @@ typedef struct oct_mm {
     const int64_t *a_at, *b_at, *c_at;
 } oct_mm;
 
-/* Same bits for any number of threads. */
-void oct_mm_run(const oct_mm *p, int n_threads);
+/* Same bits for any number of threads. Fails if it is too much work. */
+oct_status oct_mm_run(const oct_args *a, const oct_mm *p);
 
 /* out[cols x rows] = in[rows x cols]; elements of 4 or 8 bytes. */
 void oct_mm_transpose(const void *in, int64_t rows, int64_t cols, size_t size, void *out);

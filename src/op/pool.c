@@ -128,6 +128,7 @@ static oct_status run(const oct_args *a, pool_job *j)
 
     OCT_TRY(oct_args_check(a));
     OCT_TRY(oct_conv_geometry_pool(a->node, &a->in[0]->type, &j->g));
+    OCT_TRY(oct_args_spend(a, oct_conv_geometry_taps(&j->g, false)));
     OCT_TRY(oct_work_in(a, 0, w, &j->x));
     OCT_TRY(oct_work_out(a, 0, w, &j->y));
     j->in_size = oct_conv_geometry_in_size(&j->g);
@@ -150,6 +151,13 @@ static oct_status shape(const oct_infer *q, unsigned set)
     OCT_TRY(oct_conv_geometry_pool(q->node, x, &g));
     q->out[0] = oct_conv_geometry_type(&g, x->dtype);
     return OCT_OK;
+}
+
+static int64_t work(const oct_node *n)
+{
+    oct_conv_geometry g;
+
+    return oct_conv_geometry_pool(n, &n->in[0]->type, &g) ? 0 : oct_conv_geometry_taps(&g, false);
 }
 
 /* --- MaxPool --- */
@@ -196,6 +204,7 @@ const oct_op oct_op_max_pool = {
     .attrs = max_attrs,
     .shape = max_shape,
     .ref = max_ref,
+    .work = work,
     .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
     .flow = OCT_FLOW_PASS,
 };
@@ -235,6 +244,7 @@ const oct_op oct_op_average_pool = {
     .attrs = average_attrs,
     .shape = float_shape,
     .ref = average_ref,
+    .work = work,
     .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
     .flow = OCT_FLOW_PASS,
 };
@@ -272,6 +282,7 @@ const oct_op oct_op_lp_pool = {
     .attrs = lp_attrs,
     .shape = float_shape,
     .ref = lp_ref,
+    .work = work,
     .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
     .flow = OCT_FLOW_PASS,
 };

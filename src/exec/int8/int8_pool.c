@@ -47,6 +47,24 @@ static bool find_window(const oct_step *s, const oct_type *x, oct_conv_geometry 
     return oct_conv_geometry_to_2d(g);
 }
 
+/* From the first byte of a line that some window reads to the last: a window that begins at the
+ * last column must end inside. */
+static int64_t line_length(const oct_conv_geometry *g)
+{
+    const int64_t reach = (g->out[1] - 1) * g->stride[1] + (g->kernel[1] - 1) * g->dilation[1] + 1;
+
+    return OCT_MAX(reach, g->pad_begin[1] + g->in[1]) * g->c_in;
+}
+
+/* Lines are walked through with their pads, once for each row and column of the window. */
+static bool is_worth_lines(const oct_plan *p, const oct_conv_geometry *g)
+{
+    int64_t work = g->batch * g->out[0];
+
+    return oct_mul_i64(work, g->kernel[0] + g->kernel[1], &work) &&
+           oct_mul_i64(work, line_length(g), &work) && work <= oct_ctx_work_limit(p->ctx);
+}
+
 static bool accepts_max(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
     const oct_slot *x = s->n_in > 0 ? oct_step_in(p, s, 0) : NULL;
@@ -55,7 +73,7 @@ static bool accepts_max(const oct_plan *p, const oct_step *s, oct_layout *layout
     if (!s->node || !is_max(s->node) || s->n_out != 1 || !x || x->data) return false;
     if (x->type.dtype != OCT_DTYPE_U8 || !find_window(s, &x->type, &g)) return false;
     *layout = OCT_LAYOUT_CLAST;
-    return true;
+    return is_worth_lines(p, &g);
 }
 
 static bool accepts_average(const oct_plan *p, const oct_step *s, oct_layout *layout)
@@ -70,14 +88,10 @@ static bool accepts_average(const oct_plan *p, const oct_step *s, oct_layout *la
     return oct_codes_are_u8(&s->integer->out);
 }
 
-/* A window that begins at the last column must end inside the line. */
-static void cut_lines(const oct_plan *p, oct_step *s, state *st)
+static void cut_lines(const oct_plan *p, oct_step *s, const oct_conv_geometry *g, state *st)
 {
-    const oct_int8_pool *w = &st->pool;
-    const int64_t reach = (w->out_w - 1) * w->stride[1] + (w->kernel[1] - 1) * w->dilation[1] + 1;
-
-    st->inside = w->pad[1] * w->c;
-    st->line = OCT_MAX(reach, w->pad[1] + w->in_w) * w->c;
+    st->inside = g->pad_begin[1] * g->c_in;
+    st->line = line_length(g);
     s->scratch_size = 2 * (size_t)st->line * (size_t)p->n_threads;
 }
 
@@ -115,7 +129,7 @@ static oct_status make(oct_plan *p, oct_step *s)
         OCT_TRY(oct_int8_codes_make(p, &s->integer->in[0], &to->x));
         OCT_TRY(oct_int8_codes_make(p, &s->integer->out, &to->y));
     }
-    if (is_max(s->node)) cut_lines(p, s, st);
+    if (is_max(s->node)) cut_lines(p, s, &g, st);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "int8 pool:%s", st->set->name);
     return s->impl ? OCT_OK : OCT_ERR_MEMORY;

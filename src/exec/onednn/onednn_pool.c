@@ -12,7 +12,7 @@ typedef struct window {
 
 static void global_window(const oct_type *x, oct_conv_geometry *g)
 {
-    *g = (oct_conv_geometry){.n = x->rank - 2};
+    *g = (oct_conv_geometry){.n = x->rank - 2, .batch = x->dim[0], .c_out = x->dim[1]};
     for (int i = 0; i < g->n; i++) {
         g->in[i] = g->kernel[i] = x->dim[2 + i];
         g->out[i] = g->stride[i] = g->dilation[i] = 1;
@@ -67,6 +67,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     if (oct_type_len(&p->slots[s->in[0]].type) < 1 || !oct_prim_sizes_fit(p, s)) return false;
     if (!find_window(p, s, &w)) return false;
+    if (oct_conv_geometry_taps(&w.g, true) > oct_ctx_work_limit(p->ctx)) return false;
     *layout = OCT_LAYOUT_CLAST;
     return true;
 }

@@ -237,7 +237,8 @@ static void pool_rows(void *arg, int64_t begin, int64_t end)
 static void pool(pool_job *j, int n_threads)
 {
     const oct_int8_pool *p = j->p;
-    const int64_t work = p->out_w * p->c * p->kernel[0] * p->kernel[1];
+    const int64_t work = p->out_w * p->c * OCT_MIN(p->kernel[0], p->in_h) * /* of many taps, few */
+                         OCT_MIN(p->kernel[1], p->in_w);                    /* lie inside */
 
     oct_parallel_for(n_threads, p->batch * p->out_h, OCT_MAX(1, ROW_BYTES / OCT_MAX(work, 1)),
                      pool_rows, j);

@@ -111,8 +111,8 @@ OCT_API void oct_ctx_set_threads(oct_ctx *ctx, int32_t n_threads);
 OCT_API int32_t oct_ctx_threads(const oct_ctx *ctx);
 
 /**
- * Why the last call on this context failed. Never empty: if none did, it says that no reason was
- * recorded. Borrowed until the next failure.
+ * Why the last call on this context failed. Never empty: if it did not, it says that no reason was
+ * recorded. Borrowed until the next call.
  */
 OCT_API const char *oct_ctx_error(const oct_ctx *ctx);
 

@@ -35,6 +35,7 @@ oct_status oct_analyze(const oct_graph *exact, const oct_graph *quantized,
                        const oct_dataset *images, const oct_analyze_options *options,
                        oct_analysis **out)
 {
+    OCT_ENTER(exact->ctx);
     oct_analyze_options o;
     oct_analysis *a = NULL;
     oct_graph *opened = NULL;

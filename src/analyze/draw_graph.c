@@ -216,6 +216,7 @@ static oct_status render(oct_ctx *ctx, const char *text, const char *format, con
 
 oct_status oct_graph_draw(const oct_graph *g, const char *path)
 {
+    OCT_ENTER(g->ctx);
     const char *format = format_of(path);
     oct_str text;
     oct_status st;

@@ -122,6 +122,17 @@ const char *oct_ctx_error(const oct_ctx *ctx)
     return ctx->error[0] ? ctx->error : "no reason was recorded";
 }
 
+oct_ctx *oct_enter(oct_ctx *ctx)
+{
+    if (atomic_fetch_add(&ctx->depth, 1) == 0) ctx->error[0] = '\0';
+    return ctx;
+}
+
+void oct_leave(oct_ctx **ctx)
+{
+    atomic_fetch_sub(&(*ctx)->depth, 1);
+}
+
 #define OCT_TEXT_(x) #x
 #define OCT_TEXT(x)  OCT_TEXT_(x)
 

@@ -24,6 +24,7 @@ struct oct_ctx {
     int64_t work_limit;
     int32_t n_threads;  /* 0: not set, see oct_ctx_threads() */
     atomic_int n_cores; /* 0: not asked yet */
+    atomic_int depth;   /* public functions that are at work, one inside the other */
     char error[1024];
 };
 

@@ -435,6 +435,7 @@ oct_status oct_writer_commit_unsynced(oct_writer *w)
 
 oct_status oct_write_file(oct_ctx *ctx, const char *path, const void *data, size_t size)
 {
+    OCT_ENTER(ctx);
     oct_writer *w = NULL;
     oct_status st;
 

@@ -47,6 +47,17 @@ static inline oct_status oct_status_known(oct_status set, oct_status status)
 
 #define oct_fail(ctx, status, ...) oct_status_known(oct_fail(ctx, status, __VA_ARGS__), status)
 
+/*
+ * The first line of every public function that returns a status: forgets why an earlier call
+ * failed, so that nobody is shown a reason that is not the one. Public functions called inside
+ * leave the text alone; the outermost call began with none.
+ */
+#define OCT_ENTER(ctx)                                                                             \
+    oct_ctx *oct_entered_ __attribute__((cleanup(oct_leave), unused)) = oct_enter(ctx)
+
+oct_ctx *oct_enter(oct_ctx *ctx);
+void oct_leave(oct_ctx **ctx);
+
 /* Puts "WHERE: " in front of the error text already set (a file's name, say); returns `status`. */
 oct_status oct_fail_at(oct_ctx *ctx, oct_status status, const char *where);
 

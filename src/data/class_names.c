@@ -301,6 +301,7 @@ static oct_status read_file(oct_class_names *c, const char *path, const oct_file
 
 oct_status oct_class_names_load(oct_ctx *ctx, const char *path, oct_class_names **out)
 {
+    OCT_ENTER(ctx);
     oct_class_names *c = NULL;
     oct_file *f = NULL;
     oct_status st;

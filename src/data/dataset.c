@@ -229,6 +229,7 @@ oct_status oct_dataset_new(oct_ctx *ctx, oct_dataset **out)
 
 oct_status oct_dataset_open(oct_ctx *ctx, const oct_dataset_options *options, oct_dataset **out)
 {
+    OCT_ENTER(ctx);
     oct_dataset_options o;
     oct_dataset *d = NULL;
     oct_status st;
@@ -353,6 +354,7 @@ int32_t oct_dataset_is_tensors(const oct_dataset *d)
 
 oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name, oct_tensor **out)
 {
+    OCT_ENTER(d->ctx);
     const oct_item *item = item_at(d, i);
 
     if (!oct_dataset_is_tensors(d))

@@ -58,6 +58,7 @@ oct_status oct_image_make(oct_ctx *ctx, int64_t width, int64_t height, int64_t m
 
 oct_status oct_image_new(oct_ctx *ctx, int32_t width, int32_t height, oct_image **out)
 {
+    OCT_ENTER(ctx);
     oct_image *im = NULL;
 
     if (width < 1 || height < 1)
@@ -146,6 +147,7 @@ static oct_status decode(oct_ctx *ctx, oct_bytes file, const oct_image_options *
 oct_status oct_image_decode(oct_ctx *ctx, const char *name, const void *data, size_t size,
                             const oct_image_options *options, oct_image **out)
 {
+    OCT_ENTER(ctx);
     const oct_status st = decode(ctx, (oct_bytes){data, size}, options, out);
 
     return st ? oct_fail_at(ctx, st, name) : OCT_OK;
@@ -154,6 +156,7 @@ oct_status oct_image_decode(oct_ctx *ctx, const char *name, const void *data, si
 oct_status oct_image_load(oct_ctx *ctx, const char *path, const oct_image_options *options,
                           oct_image **out)
 {
+    OCT_ENTER(ctx);
     oct_file *f = NULL;
     oct_status st;
 
@@ -197,6 +200,7 @@ const oct_codec *oct_codec_by_name(const char *path)
 
 oct_status oct_image_save(oct_ctx *ctx, const oct_image *im, const char *path)
 {
+    OCT_ENTER(ctx);
     const oct_codec *codec = oct_codec_by_name(path);
     oct_writer *w = NULL;
     oct_status st;

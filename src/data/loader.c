@@ -204,6 +204,7 @@ void oct_loader_options_init_sized(oct_loader_options *o, size_t struct_size)
 oct_status oct_loader_new(oct_ctx *ctx, const oct_dataset *d, const oct_loader_options *options,
                           oct_loader **out)
 {
+    OCT_ENTER(ctx);
     oct_loader_options o;
     oct_preprocess all;
     oct_loader *l;
@@ -257,6 +258,7 @@ void oct_loader_free(oct_loader *l)
 
 oct_status oct_loader_next(oct_loader *l, const oct_loaded **out)
 {
+    OCT_ENTER(l->ctx);
     slot *s;
 
     if (l->next_give >= oct_dataset_size(l->d))

@@ -270,6 +270,7 @@ static oct_status run_half(oct_ctx *ctx, const oct_preprocess *p, const oct_imag
 oct_status oct_preprocess_run(oct_ctx *ctx, const oct_preprocess *options, const oct_image *im,
                               oct_dtype dtype, void *dst, oct_mapping *map)
 {
+    OCT_ENTER(ctx);
     oct_preprocess p;
     oct_resampler *r = NULL;
     geometry g;

@@ -204,6 +204,7 @@ static oct_status next_word(oct_ctx *ctx, const char **text, char item[WORD_SIZE
 
 oct_status oct_preprocess_parse(oct_ctx *ctx, oct_preprocess *p, const char *text)
 {
+    OCT_ENTER(ctx);
     const size_t struct_size = p->struct_size;
     oct_preprocess copy;
 

@@ -28,6 +28,8 @@ void oct_picture_reader_close(oct_picture_reader *r)
 
 oct_status oct_dataset_load(oct_dataset *d, int64_t i, oct_image **out)
 {
+    OCT_ENTER(d->ctx);
+
     if (d->tensors)
         return oct_fail(d->ctx, OCT_ERR_STATE, "a dataset of tensors (%s) has no pictures",
                         d->kind);

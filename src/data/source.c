@@ -130,6 +130,7 @@ static oct_status add_items(oct_dataset *d, int64_t size)
 oct_status oct_dataset_from_source(oct_ctx *ctx, const oct_source_options *options,
                                    oct_dataset **out)
 {
+    OCT_ENTER(ctx);
     oct_source_options o;
     oct_dataset *d = NULL;
     oct_status st;

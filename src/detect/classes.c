@@ -29,6 +29,7 @@ const char *oct_detector_names_from(const oct_detector *d)
 
 oct_status oct_detector_set_names(oct_detector *d, const oct_class_names *names)
 {
+    OCT_ENTER(d->ctx);
     const int32_t n = oct_class_names_size(names), have = d->reading.n_classes;
     oct_class_names *copy = NULL;
 

@@ -150,6 +150,8 @@ static oct_status make(oct_ctx *ctx, int32_t n_out, oct_detector **out)
 
 oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector **out)
 {
+    OCT_ENTER(ctx);
+
     OCT_TRY(make(ctx, d->n_out, out));
     (*out)->family = d->family;
     (*out)->reading = d->reading;
@@ -166,6 +168,7 @@ oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector *
 
 oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out)
 {
+    OCT_ENTER(g->ctx);
     oct_detector *d = NULL;
     oct_graph *bound = NULL;
     oct_net net;
@@ -306,6 +309,7 @@ static oct_status check_options(oct_ctx *ctx, const oct_nms_options *o, const oc
 oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t index, const oct_mapping *map,
                                const oct_nms_options *options, oct_detection *out, int32_t *n)
 {
+    OCT_ENTER(d->ctx);
     oct_nms_options o;
     oct_decoding dec = {.ctx = d->ctx,
                         .detector = d,
@@ -333,6 +337,7 @@ oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t index, const
 oct_status oct_detector_scores(oct_detector *d, oct_run *r, int32_t index, const float **scores,
                                int32_t *n)
 {
+    OCT_ENTER(d->ctx);
     oct_decoding dec = {
         .ctx = d->ctx, .detector = d, .reading = &d->reading, .run = r, .index = index};
     oct_view v;

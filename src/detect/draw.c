@@ -263,6 +263,7 @@ static void draw_marks(const canvas *cv, const mark *marks, int32_t n)
 oct_status oct_detections_draw(oct_ctx *ctx, oct_image *im, const oct_detection *found, int32_t n,
                                const char *const *names, int32_t n_names)
 {
+    OCT_ENTER(ctx);
     const int32_t w = oct_image_width(im), h = oct_image_height(im), side = OCT_MAX(w, h);
     const canvas cv = {.rgb = oct_image_rgb(im),
                        .width = w,

@@ -116,6 +116,7 @@ static oct_status open_output(oct_graph *g, int32_t i)
 
 oct_status oct_graph_float_io(const oct_graph *g, oct_graph **out)
 {
+    OCT_ENTER(g->ctx);
     oct_graph *copy = NULL;
     bool any = false;
     oct_status st;
@@ -142,6 +143,7 @@ oct_status oct_graph_float_io(const oct_graph *g, oct_graph **out)
 oct_status oct_graph_codes(const oct_graph *g, int32_t is_output, int32_t i, float *scale,
                            int32_t *zero_point)
 {
+    OCT_ENTER(g->ctx);
     const oct_value *v = is_output ? oct_graph_output(g, i) : oct_graph_input(g, i);
     const oct_node *n = !v ? NULL : is_output ? output_scale(v) : input_scale(v);
     const oct_tensor *zero = n ? oct_node_const(n, 2) : NULL;

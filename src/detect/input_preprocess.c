@@ -43,6 +43,7 @@ oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p)
 oct_status oct_graph_preprocess(const oct_graph *g, const char *family, const char *words,
                                 oct_preprocess *p)
 {
+    OCT_ENTER(g->ctx);
     const bool is_named = family && strcmp(family, "auto") != 0;
     oct_detector *d = NULL;
     oct_status st = oct_detector_new(g, family, &d);

@@ -45,6 +45,7 @@ static oct_status sort_ids(oct_box_eval *e)
 
 oct_status oct_box_eval_new(oct_ctx *ctx, const oct_dataset *truth, oct_box_eval **out)
 {
+    OCT_ENTER(ctx);
     oct_box_eval *e = oct_calloc(ctx, 1, sizeof(*e));
     oct_status st;
 
@@ -84,6 +85,8 @@ void oct_box_eval_free(oct_box_eval *e)
 
 oct_status oct_box_eval_select(oct_box_eval *e, const int64_t *image_ids, int64_t n)
 {
+    OCT_ENTER(e->ctx);
+
     for (int64_t i = 0; i < n; i++)
         if (oct_box_find_id(e->image_ids, e->n_images, image_ids[i]) < 0)
             return oct_fail(e->ctx, OCT_ERR_ARG, "image id %lld is not in the annotations",
@@ -125,6 +128,8 @@ static oct_status check(const oct_box_eval *e, int64_t i, const oct_detection *f
 
 oct_status oct_box_eval_see(oct_box_eval *e, int64_t i, const oct_detection *found, int32_t n)
 {
+    OCT_ENTER(e->ctx);
+
     OCT_TRY(check(e, i, found, n));
     if (e->images[i].left_out) return OCT_OK;
     OCT_TRY(oct_grow(e->ctx, &e->found, &e->found_cap, (size_t)n, sizeof(*e->found)));
@@ -143,6 +148,7 @@ oct_status oct_box_eval_see(oct_box_eval *e, int64_t i, const oct_detection *fou
 
 oct_status oct_box_eval_merge(oct_box_eval *e, const oct_box_eval *other)
 {
+    OCT_ENTER(e->ctx);
     size_t n_hits;
 
     if (e->n_images != other->n_images || e->n_categories != other->n_categories)

@@ -287,6 +287,7 @@ oct_status oct_box_eval_see_results(oct_box_eval *e, const void *data, size_t si
 
 oct_status oct_box_eval_see_file(oct_box_eval *e, const char *path)
 {
+    OCT_ENTER(e->ctx);
     oct_file *f = NULL;
     oct_status st;
 

@@ -392,6 +392,7 @@ static oct_status summary_init(summary *s, oct_box_eval *e, bool all)
 
 oct_status oct_box_eval_finish(oct_box_eval *e, int32_t all, oct_box_metrics *out)
 {
+    OCT_ENTER(e->ctx);
     oct_box_metrics m;
     summary s;
     const oct_status st = summary_init(&s, e, all != 0);

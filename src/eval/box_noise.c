@@ -318,6 +318,7 @@ static void draw_all(drawing *d, int64_t n_images, int32_t resamples, uint64_t s
 oct_status oct_box_eval_noise(const oct_box_eval *e, const oct_box_eval *other, int32_t all,
                               int32_t resamples, uint64_t seed, oct_box_noise *out)
 {
+    OCT_ENTER(e->ctx);
     oct_box_noise r = {.struct_size = out->struct_size,
                        .resamples = resamples > 0 ? resamples : USUAL_RESAMPLES};
     drawing d = {.n = 0};

@@ -220,6 +220,7 @@ static oct_status by_order(oct_ctx *ctx, const oct_detector *net, const oct_data
 
 oct_status oct_class_map_new(const oct_detector *net, const oct_dataset *d, oct_class_map **out)
 {
+    OCT_ENTER(oct_detector_ctx(net));
     oct_ctx *ctx = oct_detector_ctx(net);
     const char *from = oct_detector_names_from(net);
     const bool has_own = from && strcmp(from, "COCO") != 0;

@@ -217,6 +217,7 @@ static oct_status gather(evaluation *e, int64_t start_ns, oct_eval_result *out)
 oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d, const oct_eval_options *options,
                         oct_eval_result *result, oct_box_eval **eval)
 {
+    OCT_ENTER(g->ctx);
     evaluation e = {.job = {.ctx = g->ctx, .d = d}};
     int64_t start_ns;
     oct_status st;

@@ -105,6 +105,7 @@ oct_status oct_run_unbind_input(oct_run *r, int32_t i)
 
 oct_status oct_run_bind_input(oct_run *r, const char *name, const void *data, size_t size)
 {
+    OCT_ENTER(r->ctx);
     oct_io_info info = {.struct_size = sizeof(info)};
     oct_binding b = {.from = data, .size = size};
     int32_t i = 0;
@@ -142,6 +143,7 @@ void oct_run_copy_inputs(const oct_run *r)
 
 oct_status oct_run_bind_output(oct_run *r, int32_t i, void *data, size_t size)
 {
+    OCT_ENTER(r->ctx);
     oct_io_info info = {.struct_size = sizeof(info)};
 
     if (!oct_plan_output_info(r->plan, i, &info))

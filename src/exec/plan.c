@@ -205,6 +205,8 @@ static oct_status compile(oct_plan *p)
 
 oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options, oct_plan **out)
 {
+    OCT_ENTER(g->ctx);
+
     return oct_plan_new_watching(g, options, NULL, out);
 }
 

@@ -103,6 +103,7 @@ static oct_status wrap_for_dynamic(oct_run *r)
 
 oct_status oct_run_new(oct_ctx *ctx, const oct_plan *p, oct_run **out)
 {
+    OCT_ENTER(ctx);
     oct_run *r = oct_calloc(ctx, 1, sizeof(*r));
     oct_status st = OCT_ERR_MEMORY;
 
@@ -167,6 +168,7 @@ oct_status oct_run_find_input(const oct_run *r, const char *name, int32_t *out)
 
 oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size)
 {
+    OCT_ENTER(r->ctx);
     int32_t i = 0, slot;
 
     OCT_TRY(oct_run_find_input(r, name, &i));
@@ -179,6 +181,7 @@ oct_status oct_run_input(oct_run *r, const char *name, void **data, size_t *size
 
 oct_status oct_run_set_input(oct_run *r, const char *name, const oct_tensor *t)
 {
+    OCT_ENTER(r->ctx);
     char have[OCT_TYPE_TEXT_SIZE], want[OCT_TYPE_TEXT_SIZE];
     const oct_value *v;
     int32_t i = 0;
@@ -348,6 +351,7 @@ static void run_stretch(void *arg)
 
 oct_status oct_run_execute(oct_run *r)
 {
+    OCT_ENTER(r->ctx);
     const oct_plan *p = r->plan;
     stretch s = {r, 0, OCT_OK};
 
@@ -372,6 +376,8 @@ void oct_run_cancel(oct_run *r, int32_t on)
 
 oct_status oct_run_output(oct_run *r, int32_t i, const oct_tensor **out)
 {
+    OCT_ENTER(r->ctx);
+
     if (i < 0 || i >= r->plan->n_outputs)
         return oct_fail(r->ctx, OCT_ERR_ARG, "there is no output %d; there are %d", (int)i,
                         (int)r->plan->n_outputs);

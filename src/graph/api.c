@@ -70,6 +70,7 @@ static oct_status add_prop(oct_graph *g, const char *key, const char *value)
 
 oct_status oct_graph_set_metadata(oct_graph *g, const char *key, const char *value)
 {
+    OCT_ENTER(g->ctx);
     oct_model_info *info = &g->root->info;
     oct_prop *p = find_prop(g, key);
     const char *copy = value ? oct_arena_strdup(g->arena, value) : NULL;
@@ -256,6 +257,8 @@ static oct_status unknown_input(const oct_graph *g, const char *name)
 oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, int32_t rank,
                                      const int64_t *dims)
 {
+    OCT_ENTER(g->ctx);
+
     for (int32_t i = 0; i < g->n_inputs; i++) {
         oct_value *v = g->inputs[i];
 

@@ -189,6 +189,8 @@ static oct_status read_buffer(oct_ctx *ctx, oct_span all, oct_file *file, const 
 
 oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t size, oct_graph **out)
 {
+    OCT_ENTER(ctx);
+
     return read_buffer(ctx, (oct_span){data, size}, NULL, NULL, out);
 }
 
@@ -246,6 +248,7 @@ static oct_status say_what_it_is(oct_ctx *ctx, oct_status st, oct_span all)
 
 oct_status oct_onnx_load(oct_ctx *ctx, const char *path, oct_graph **out)
 {
+    OCT_ENTER(ctx);
     const char *slash = strrchr(path, '/');
     oct_file *f = NULL;
     char *folder = NULL;

@@ -243,6 +243,7 @@ done:
 
 oct_status oct_onnx_save(const oct_graph *g, const char *path, const oct_onnx_options *options)
 {
+    OCT_ENTER(g->ctx);
     const char *slash = strrchr(path, '/');
     oct_onnx_options o;
     oct_encoder e;

@@ -14,6 +14,7 @@ void oct_simplify_options_init_sized(oct_simplify_options *o, size_t struct_size
 
 oct_status oct_graph_simplify(oct_graph *g, const oct_simplify_options *options)
 {
+    OCT_ENTER(g->ctx);
     oct_simplify_options o;
 
     oct_simplify_options_init(&o);

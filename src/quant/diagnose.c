@@ -112,6 +112,7 @@ oct_status oct_qmap_diagnose(const oct_qmap *m, oct_arena *a, const char *const 
 oct_status oct_graph_diagnose(const oct_graph *g, void (*say)(void *user, const char *sentence),
                               void *user)
 {
+    OCT_ENTER(g->ctx);
     const char *const *sentences = NULL;
     oct_arena *a = NULL;
     oct_graph *f = NULL;

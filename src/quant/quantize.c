@@ -308,6 +308,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
 oct_status oct_quantize(const oct_graph *g, const oct_dataset *images,
                         const oct_quantize_options *options, oct_quantized **out)
 {
+    OCT_ENTER(g->ctx);
     oct_quantized *q = oct_calloc(g->ctx, 1, sizeof(*q));
     oct_status st;
 
@@ -357,6 +358,8 @@ int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_laye
 
 oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
+    OCT_ENTER(q->ctx);
+
     if (oct_corrections_any(&q->corrected))
         return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
                         "a qmap goes with the float file's own weights, but equalizing, "
@@ -366,11 +369,14 @@ oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 
 oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)
 {
+    OCT_ENTER(q->ctx);
+
     return oct_qmap_save_ppq(q->m, path);
 }
 
 oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out)
 {
+    OCT_ENTER(g->ctx);
     oct_quantized q = {.ctx = g->ctx};
     oct_status st = oct_quantize_normalise(g, &q.g);
 

@@ -232,6 +232,7 @@ static void put_field(oct_str *b, const oct_recipe *r, int i, char group[32])
 
 oct_status oct_recipe_text(oct_recipe *r, const char **text)
 {
+    OCT_ENTER(r->ctx);
     char group[32] = "";
     oct_status st = OCT_OK;
     oct_str b;
@@ -287,6 +288,7 @@ static void put_inline(oct_str *b, const oct_recipe *r, int i, const char **open
 
 oct_status oct_recipe_line(oct_recipe *r, const char **text)
 {
+    OCT_ENTER(r->ctx);
     const char *open = NULL;
     oct_status st = OCT_OK;
     oct_str b;

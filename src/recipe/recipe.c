@@ -20,6 +20,7 @@ FOLLOWS(oct_recipe_job, input_shapes, n_input_shapes);
 
 oct_status oct_recipe_new(oct_ctx *ctx, oct_recipe **out)
 {
+    OCT_ENTER(ctx);
     oct_recipe *r = oct_calloc(ctx, 1, sizeof(*r));
 
     if (!r) return OCT_ERR_MEMORY;
@@ -49,6 +50,7 @@ const char *oct_recipe_note(const oct_recipe *r, int32_t i)
 
 oct_status oct_recipe_load_memory(oct_recipe *r, const char *name, const void *data, size_t size)
 {
+    OCT_ENTER(r->ctx);
     const oct_recipe_source source = {name, false};
     oct_tree *tree = NULL, *own = NULL;
 
@@ -60,6 +62,7 @@ oct_status oct_recipe_load_memory(oct_recipe *r, const char *name, const void *d
 
 oct_status oct_recipe_load(oct_recipe *r, const char *path)
 {
+    OCT_ENTER(r->ctx);
     oct_file *f = NULL;
     oct_status st;
 
@@ -71,6 +74,7 @@ oct_status oct_recipe_load(oct_recipe *r, const char *path)
 
 oct_status oct_recipe_set(oct_recipe *r, const char *field, const char *value)
 {
+    OCT_ENTER(r->ctx);
     const oct_recipe_source source = {field, true};
     oct_hint hint;
 

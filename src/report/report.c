@@ -93,6 +93,7 @@ static oct_status write_page(oct_ctx *ctx, const char *dir, const oct_str *html)
 
 oct_status oct_report_write(oct_ctx *ctx, const oct_report *report, const char *dir)
 {
+    OCT_ENTER(ctx);
     oct_report r;
     page p = {.r = &r};
     oct_links links;

@@ -264,6 +264,7 @@ static oct_status write_all(job *j)
 oct_status oct_synth_write(oct_ctx *ctx, const char *folder, const oct_synth_options *options,
                            oct_synth_result *result)
 {
+    OCT_ENTER(ctx);
     job *j = oct_calloc(ctx, 1, sizeof(*j));
     oct_status st;
 

@@ -274,6 +274,7 @@ oct_status oct_npy_peek(oct_ctx *ctx, const uint8_t *data, size_t size, oct_type
 
 oct_status oct_tensor_load_npy(oct_ctx *ctx, const char *path, oct_tensor **out)
 {
+    OCT_ENTER(ctx);
     oct_file *f = NULL;
     oct_status st;
 
@@ -322,6 +323,7 @@ static oct_status put_array(oct_writer *w, const oct_tensor *t)
 
 oct_status oct_tensor_save_npy(oct_ctx *ctx, const oct_tensor *t, const char *path)
 {
+    OCT_ENTER(ctx);
     oct_tensor *converted = NULL;
     oct_writer *w = NULL;
     oct_status st;

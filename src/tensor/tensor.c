@@ -127,6 +127,7 @@ oct_status oct_tensor_make(oct_ctx *ctx, const oct_type *type, oct_tensor **out)
 oct_status oct_tensor_new(oct_ctx *ctx, oct_dtype dtype, int32_t rank, const int64_t *dims,
                           oct_tensor **out)
 {
+    OCT_ENTER(ctx);
     oct_type type;
 
     if (rank < 0 || rank > OCT_MAX_RANK) {

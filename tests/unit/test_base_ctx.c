@@ -2,6 +2,8 @@
 /* The context: error text, callbacks, checked arithmetic. */
 #include "tests/alloc.h"
 
+#include <unistd.h>
+
 #include "base/status.h"
 
 static void error_text_survives_its_own_formatting(void **state)
@@ -23,6 +25,33 @@ static void error_text_survives_its_own_formatting(void **state)
     long_text[sizeof(long_text) - 1] = '\0';
     oct_fail(ctx, OCT_ERR_IO, "%s", long_text);
     assert_int_equal(strlen(oct_ctx_error(ctx)), sizeof(ctx->error) - 1);
+    oct_ctx_free(ctx);
+}
+
+/* A call that gives no reason of its own must not show that of an earlier one. */
+static void reasons_do_not_outlive_the_next_call(void **state)
+{
+    char path[] = "/tmp/octet-ctx-XXXXXX";
+    const int file = mkstemp(path);
+    oct_ctx *ctx = oct_ctx_new(NULL);
+
+    (void)state;
+    assert_true(file >= 0);
+    close(file);
+    assert_fails(ctx, oct_write_file(ctx, "/no/such/folder/x", "x", 1), OCT_ERR_IO, "folder");
+    assert_ok(ctx, oct_write_file(ctx, path, "x", 1));
+    assert_string_equal(oct_ctx_error(ctx), "no reason was recorded");
+    {
+        OCT_ENTER(ctx);
+
+        oct_fail(ctx, OCT_ERR_IO, "first");
+        assert_ok(ctx, oct_write_file(ctx, path, "y", 1)); /* while something is put in order */
+        assert_string_equal(oct_ctx_error(ctx), "first");
+    }
+    assert_string_equal(oct_ctx_error(ctx), "first");
+    assert_ok(ctx, oct_write_file(ctx, path, "x", 1));
+    assert_string_equal(oct_ctx_error(ctx), "no reason was recorded");
+    unlink(path);
     oct_ctx_free(ctx);
 }
 
@@ -114,6 +143,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_text_survives_its_own_formatting),
+        cmocka_unit_test(reasons_do_not_outlive_the_next_call),
         cmocka_unit_test(callbacks_are_called),
         cmocka_unit_test(threads_default_to_the_machine),
         cmocka_unit_test(no_memory_for_a_context_is_null),

@@ -119,6 +119,29 @@ static void activations(void **state)
     }
 }
 
+/* Far below zero nothing is left, however far: also where the exponential does not fit any more. */
+static void activations_far_below_zero(void **state)
+{
+    static const oct_op *const ops[] = {&oct_op_swish, &oct_op_mish, &oct_op_gelu};
+    static const float far = 1.5e38f;
+
+    for (size_t i = 0; i <= OCT_COUNT(ops); i++) {
+        fixture *f = *state;
+        oct_tensor *t = NULL;
+        oct_node *n;
+
+        restart(f);
+        assert_ok(f->ctx, oct_tensor_make(f->ctx, &(oct_type){.dtype = OCT_DTYPE_F32}, &t));
+        *(float *)t->data = far;
+        n = node(f, ops[OCT_MIN(i, OCT_COUNT(ops) - 1)],
+                 emit(f, &oct_op_mul, picture(f, 1, 3, 5, 7), oct_value_const(f->g, NULL, t)), NULL,
+                 NULL);
+        if (i == OCT_COUNT(ops)) assert_ok(f->ctx, oct_node_set_str(n, "approximate", "tanh"));
+        output(f, emit(f, &oct_op_relu, emit(f, &oct_op_neg, infer(f, n), NULL), NULL));
+        assert_kernels_agree(f, i < OCT_COUNT(ops) ? ops[i]->name : "Gelu by tanh");
+    }
+}
+
 static void clip_is_fused_with_its_bounds(void **state)
 {
     fixture *f = *state;
@@ -390,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(windows_far_beyond_pictures, setup, teardown),
         cmocka_unit_test_setup_teardown(convolution_in_one_and_three_dims, setup, teardown),
         cmocka_unit_test_setup_teardown(activations, setup, teardown),
+        cmocka_unit_test_setup_teardown(activations_far_below_zero, setup, teardown),
         cmocka_unit_test_setup_teardown(clip_is_fused_with_its_bounds, setup, teardown),
         cmocka_unit_test_setup_teardown(residuals, setup, teardown),
         cmocka_unit_test_setup_teardown(residuals_of_groups_and_volumes, setup, teardown),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes whose windows or sums are too much work: refused when compiled, and by plain kernels. */
-#include "tests/unit/quant_net.h"
+#include "unit/quant_net.h"
 
 static oct_value *pool(fixture *f, const oct_op *op, oct_value *x, int64_t kernel, int64_t pad,
                        int64_t stride)

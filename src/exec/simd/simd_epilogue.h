@@ -6,6 +6,15 @@
 #include "exec/act.h"
 #include "exec/simd/vec.h"
 
+/* x * sigmoid(p). The exponential is cut where it would not fit: what is left of it then, 1e-38, is
+ * not nothing to an x of 1e38. */
+INLINE vf gate(vf x, vf p)
+{
+    const vf zero = {0};
+
+    return pick(p < -87.0f, zero, x * vsigmoid(p));
+}
+
 INLINE vf apply(oct_act_kind kind, vf x, vf a, vf b)
 {
     const vf zero = {0};
@@ -19,7 +28,7 @@ INLINE vf apply(oct_act_kind kind, vf x, vf a, vf b)
     case OCT_ACT_LEAKY:
         return pick(x < zero, x * a, x);
     case OCT_ACT_SWISH:
-        return x * vinverse(1.0f + vexp(-(x * a)));
+        return gate(x, x * a);
     case OCT_ACT_HARD_SWISH:
         return x * vmin(vmax(x * (1.0f / 6.0f) + 0.5f, zero), splat(1.0f));
     case OCT_ACT_SIGMOID:
@@ -31,13 +40,13 @@ INLINE vf apply(oct_act_kind kind, vf x, vf a, vf b)
     case OCT_ACT_GELU:
         return 0.5f * x * (1.0f + verf(x * 0.70710678f));
     case OCT_ACT_GELU_TANH:
-        return x * vsigmoid(1.59576912f * (x + 0.044715f * x * x * x));
+        return gate(x, 1.59576912f * (x + 0.044715f * x * x * x));
     case OCT_ACT_ELU:
         return pick(x < zero, a * (vexp(x) - 1.0f), x);
     case OCT_ACT_MISH: /* tanh(log(1 + e^x)) without the logarithm; x itself where e^x is large */
         t = vexp(vmin(x, splat(30.0f)));
         t = t * t + 2.0f * t;
-        return pick(x > 30.0f, x, x * (t / (t + 2.0f)));
+        return pick(x > 30.0f, x, pick(x < -87.0f, zero, x * (t / (t + 2.0f))));
     default:
         return x;
     }

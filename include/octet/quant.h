@@ -202,6 +202,39 @@ OCT_API const char *oct_graph_quant_text(const oct_graph *g, char *text, size_t 
 OCT_API oct_status oct_graph_diagnose(const oct_graph *g,
                                       void (*say)(void *user, const char *sentence), void *user);
 
+/** A quantized tensor of a network: a value, or a value as one node reads it. */
+typedef struct oct_scale_info {
+    size_t struct_size; /**< set by the caller */
+    const char *value;
+    const char *node;            /**< the consumer it is quantized for; NULL: all of them */
+    const char *kind;            /**< "activation", "weight" or "bias" */
+    oct_dtype type;              /**< of the codes */
+    int64_t n_scales;            /**< 1, or one for each channel */
+    double scale_min, scale_max; /**< over the channels; the same for one scale */
+    int32_t zero_min, zero_max;  /**< zero points, likewise */
+    double low, high;            /**< the range that codes represent, over the channels */
+    int32_t has_seen;            /**< 1: the next two are known */
+    double seen_low, seen_high;  /**< smallest and largest value in calibration, or weight */
+    const char *observer;        /**< how the range was found; NULL: not known */
+    const char *scale_by;        /**< how the scales came about; NULL: not known */
+} oct_scale_info;
+
+/** The scales of a network. */
+typedef struct oct_scale_list oct_scale_list;
+
+/**
+ * Reads the scales of a network that is quantized already (by whomever); there are none of a float
+ * one. `qmap_path`: the file that oct_quantized_save_qmap() wrote with it, or NULL; it tells what
+ * calibration saw and how the scales came about. The caller frees *out; the graph is needed during
+ * the call only.
+ */
+OCT_API oct_status oct_graph_scales(const oct_graph *g, const char *qmap_path,
+                                    oct_scale_list **out);
+OCT_API void oct_scale_list_free(oct_scale_list *s); /**< accepts NULL */
+
+/** Returns 0 beyond the end. Strings live as long as `s`. */
+OCT_API int32_t oct_scale_list_at(const oct_scale_list *s, int32_t i, oct_scale_info *out);
+
 #ifdef __cplusplus
 }
 #endif

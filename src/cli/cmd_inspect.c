@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/inspect.h"
 #include "cli/model.h"
 #include "cli/near.h"
 #include "cli/regex.h"
 #include "cli/table.h"
 
 typedef struct args {
-    const char *graph, *filter;
+    const char *graph, *filter, *qmap;
+    bool scales;
     cli_list shapes;
 } args;
 
@@ -20,6 +22,12 @@ static const cli_opt opts[] = {
     {CLI_STR, "filter", offsetof(args, filter), "REGEX",
      .help = "list only nodes in whose name or operator the pattern (PCRE) is found; ^ and $ "
              "anchor it. With ^ in front, what octet quantize --ignore-pattern would keep float"},
+    {CLI_FLAG, "scales", offsetof(args, scales), NULL,
+     .help = "of a quantized model: only its scales, a row for each quantized tensor. --filter "
+             "takes tensors by the name of the value or of the node that reads it"},
+    {CLI_STR, "qmap", offsetof(args, qmap), "FILE", .role = CLI_READS,
+     .help = "with --scales: what octet quantize --save-qmap wrote with the model; shows also the "
+             "range that calibration saw, and how each scale came about"},
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
@@ -36,6 +44,8 @@ static const cli_example examples[] = {
      "What octet quantize --ignore-pattern '/model.22/cv2' keeps float"},
     {"inspect yolov8n.onnx --graph yolov8n.svg --quiet",
      "Only the drawing, with types and shapes on the edges"},
+    {"inspect yolov8n_int8.onnx --scales --qmap yolov8n.qmap.json --filter model.22",
+     "Scales of the head, and how they came about"},
     {"inspect net.onnx --input-shape 1x3x416x416 --json",
      "A network with open dimensions, at one size, for other programs"},
     {0},
@@ -325,8 +335,14 @@ static oct_status run(cli *c, const void *argp, char **files)
     faults f = {0};
     oct_status st = OCT_OK;
 
+    if (a->qmap && !a->scales)
+        return cli_fail(c, OCT_ERR_ARG, "--qmap says where scales come from: give --scales too");
     if (a->filter && (st = cli_regex_new(c, "filter", a->filter, &re))) return st;
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) goto done;
+    if (a->scales) {
+        st = cli_inspect_scales(c, files[0], g, a->qmap, re, a->filter);
+        goto done;
+    }
     if ((st = check_filter(c, g, re, a->filter))) goto done;
     if (a->graph) {
         c->model = a->graph;
@@ -358,7 +374,8 @@ const cli_command cmd_inspect = {
         "With --json: file, file_bytes, graph, producer, opset, ir_version, inputs, outputs "
         "(name, type, shape), nodes (name, operator, domain, inputs, outputs, params, macs), "
         "operators (operator, nodes, params, macs), n_nodes, params, macs, weight_bytes, "
-        "warnings (sentences).",
+        "warnings (sentences). With --scales: file, scales (value, node, kind, type, n_scales, "
+        "scale, zero, range, seen: smallest and largest; observer, scale_by; null: not known).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

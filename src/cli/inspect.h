@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of octet inspect. */
+#ifndef CLI_INSPECT_H
+#define CLI_INSPECT_H
+
+#include "cli/cli.h"
+#include "cli/regex.h"
+
+/* --scales: a row for each quantized tensor whose name `re` matches (NULL: all); with a qmap also
+ * what was seen in calibration and how the scales came about. */
+oct_status cli_inspect_scales(cli *c, const char *path, const oct_graph *g, const char *qmap,
+                              const cli_regex *re, const char *filter);
+
+#endif

@@ -18,7 +18,7 @@ typedef struct finder {
     int32_t *stamp;         /* by position: the last candidate whose subgraph it was in */
     int32_t *list;          /* positions in the current subgraph */
     int32_t n_list, serial;
-    oct_groups groups;
+    oct_fusion_groups groups;
     uint8_t *is_split;       /* by group: it has integers inside, so its nodes are layers of their
                               * own */
     int32_t *layer_of_group; /* for those that are not split */
@@ -159,7 +159,7 @@ static oct_status find_layers(finder *f)
         f->layer_of_group[i] = -1;
     for (const oct_node *n = p->exact->first; n; n = n->next) {
         const int32_t g = f->groups.of_node[n->id];
-        const oct_group *group = &f->groups.item[g];
+        const oct_fusion_group *group = &f->groups.item[g];
         const bool is_whole = !f->is_split[g] && group->last != group->anchor;
         const candidate c = {n, is_whole ? group->last : n, is_whole ? g : -1};
 
@@ -290,7 +290,7 @@ static oct_status prepare(finder *f)
         p->layer_of[i] = -1;
     OCT_TRY(index_nodes(f));
     OCT_TRY(oct_target_find(p->ctx, GROUPS_OF, &t));
-    OCT_TRY(oct_groups_find(p->exact, t, p->arena, &f->groups));
+    OCT_TRY(oct_fusion_groups_find(p->exact, t, p->arena, &f->groups));
     f->is_split = oct_arena_alloc(p->arena, (size_t)f->groups.n + 1);
     f->layer_of_group = oct_arena_array(p->arena, (size_t)f->groups.n + 1, sizeof(int32_t));
     if (!f->is_split || !f->layer_of_group) return OCT_ERR_MEMORY;

@@ -336,32 +336,6 @@ static void mse_chooses_among_powers_of_two(void **state)
     oct_observer_free(o);
 }
 
-static float only_positive(const void *user, float x)
-{
-    return x > *(const float *)user ? 1.0f : 0.0f;
-}
-
-static void weights_say_what_matters(void **state)
-{
-    fixture *f = *state;
-    static float x[30000];
-    const oct_value_view s = {x, 30000, 1, 1, false};
-    const float limit = 0;
-    oct_observer_options p;
-    oct_observer *o;
-    float low, high;
-
-    draw(x, 30000, HEAVY);
-    oct_observer_options_init(&p);
-    p.kind = "mse";
-    p.weight = only_positive;
-    p.weight_user = &limit;
-    o = that_saw(f->ctx, &p, &s);
-    assert_ok(f->ctx, oct_observer_solve(o, &u8, &low, &high));
-    assert_true(low > -0.2f * high); /* hardly any codes for what does not matter */
-    oct_observer_free(o);
-}
-
 static void percentiles_are_near_the_sorted_ones(void **state)
 {
     fixture *f = *state;
@@ -613,7 +587,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(mse_is_near_the_best_there_is, setup, teardown),
         cmocka_unit_test_setup_teardown(mse_per_channel_is_nearly_as_good, setup, teardown),
         cmocka_unit_test_setup_teardown(mse_chooses_among_powers_of_two, setup, teardown),
-        cmocka_unit_test_setup_teardown(weights_say_what_matters, setup, teardown),
         cmocka_unit_test_setup_teardown(percentiles_are_near_the_sorted_ones, setup, teardown),
         cmocka_unit_test_setup_teardown(kl_gives_up_a_lonely_outlier, setup, teardown),
         cmocka_unit_test_setup_teardown(estimator_has_nncf_s_rules, setup, teardown),

@@ -138,7 +138,7 @@ static void tensors_at_depthwise_have_scales_for_channels(void **state)
     placed p;
     oct_value *x, *a, *b, *c, *d, *y;
     oct_arena *arena;
-    oct_origin *o;
+    oct_channel_source *o;
     int64_t n;
 
     start(&p, *state, "octet");

@@ -307,8 +307,7 @@ static oct_status prepare(oct_lowering *l)
 static oct_status set_opset(oct_lowering *l)
 {
     oct_model_info *info = &l->g->info;
-    const int64_t least =
-        OCT_MAX(OCT_MAX(l->opset, OPSET_LEAST), OCT_MAX(l->options.opset, l->target->opset));
+    const int64_t least = OCT_MAX(l->opset, OPSET_LEAST);
     oct_opset *more;
 
     for (int32_t i = 0; i < info->n_opsets; i++)

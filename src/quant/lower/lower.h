@@ -10,7 +10,6 @@
 
 typedef struct oct_lower_options {
     bool int8_io; /* inputs and outputs of the network are integers, without Q and DQ there */
-    int opset;    /* at least; 0: the target's */
 } oct_lower_options;
 
 /* A new graph; names of the float graph's nodes and values are kept. */

@@ -28,7 +28,6 @@ oct_status oct_density_make(const oct_histogram *h, const oct_observer_options *
         double mass = (double)count;
         oct_moments m;
 
-        if (o->weight && count) mass *= fmax(o->weight(o->weight_user, (float)(x + width / 2)), 0);
         m = spread(mass, oct_density_value(d, x), oct_density_value(d, x + width));
         d->mass[i] = mass;
         d->below[i] = sum;
@@ -36,7 +35,6 @@ oct_status oct_density_make(const oct_histogram *h, const oct_observer_options *
     }
     d->below[d->n] = sum;
     d->zeros = (double)h->zeros;
-    if (o->weight && h->zeros) d->zeros *= fmax(o->weight(o->weight_user, 0.0f), 0);
     d->low = fmin(h->low, 0);
     d->high = fmax(h->high, 0);
     return OCT_OK;

@@ -40,12 +40,8 @@ typedef struct oct_observer_options {
         double quantile_outlier_prob; /* 1e-4 */
         double clipping_value;        /* 0: none */
     } low, high;                      /* estimator */
-    /* mse: weight of an error at x, for values that only matter through a function of them (a
-     * pre-activation behind which SiLU follows); NULL: 1 everywhere. */
-    float (*weight)(const void *user, float x);
-    const void *weight_user;
-    /* mse: what is done to values at once, if only its result counts (an activation behind a point
-     * that a runtime wants in front of it): errors are those of the result. NULL: nothing. */
+    /* mse: the function that is the only consumer of the values (the activation after a
+     * pre-activation). Errors are then those of its result. NULL: none. */
     float (*follow)(const void *user, float x);
     const void *follow_user;
 } oct_observer_options;

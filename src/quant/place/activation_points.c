@@ -9,6 +9,11 @@
 #include "op/op.h"
 #include "quant/place/place_parts.h"
 
+/* Before dense convolutions a channel's scale lies half-way between its own and one for all:
+ * folding scales into the weights costs the weights what it gives the activations (docs/adr, ADR
+ * 9). */
+#define CHANNEL_SHARE 0.5f
+
 /* --- sharing: values that must have one scale --- */
 
 typedef struct sharing {
@@ -112,7 +117,7 @@ static oct_status add_readers(oct_placer *p, sharing *s, const oct_node *n)
 /* A convolution is integer in some runtimes only if integers follow at once. */
 static oct_status add_behind(oct_placer *p, sharing *s, const oct_node *n)
 {
-    const oct_group *g = &p->groups.item[p->groups.of_node[n->id]];
+    const oct_fusion_group *g = &p->groups.item[p->groups.of_node[n->id]];
     const oct_value *y = oct_node_out(n, 0);
 
     if (!(p->t->flags & OCT_TARGET_MAY_PREACT) || n != g->last) return OCT_OK;
@@ -256,7 +261,7 @@ static oct_status split_channels(oct_placer *p, sharing *s)
         except[i] |= v && (!v->producer || v->type.rank < 3 ||
                            oct_type_span(&v->type, 2, v->type.rank) <= 1);
     }
-    split_marked(p, s, except, 0.5f);
+    split_marked(p, s, except, CHANNEL_SHARE);
     memset(p->mark, 0, n_ids);
     for (const oct_node *n = p->g->first; n; n = n->next)
         for (int32_t i = 0; i < n->n_in && is_channelwise(n); i++)
@@ -276,7 +281,7 @@ static bool needs_one_scale(const oct_node *n, int32_t i)
 
 static oct_status fits(const oct_placer *p, const oct_node *n, int32_t i, bool *out)
 {
-    oct_origin *origins;
+    oct_channel_source *origins;
     int64_t count;
 
     OCT_TRY(oct_place_origins(p->m, n, i, p->a, &count, &origins));

@@ -125,20 +125,20 @@ static bool find_island(const finder *f, const oct_value *v, island *s)
     return false;
 }
 
-static oct_group_act kind_of(const island *s)
+static oct_fusion_act kind_of(const island *s)
 {
     oct_act act;
 
     if (s->n == 1 && oct_act_of(s->part[0], &act)) {
-        if (act.kind == OCT_ACT_RELU || act.kind == OCT_ACT_CLIP) return OCT_GROUP_ACT_RELU;
-        if (act.kind == OCT_ACT_SWISH) return OCT_GROUP_ACT_SILU;
-        if (act.kind == OCT_ACT_HARD_SWISH) return OCT_GROUP_ACT_HARD_SWISH;
+        if (act.kind == OCT_ACT_RELU || act.kind == OCT_ACT_CLIP) return OCT_FUSION_ACT_RELU;
+        if (act.kind == OCT_ACT_SWISH) return OCT_FUSION_ACT_SILU;
+        if (act.kind == OCT_ACT_HARD_SWISH) return OCT_FUSION_ACT_HARD_SWISH;
     }
     if (s->n == 2 && s->part[1]->op == &oct_op_mul) {
-        if (s->part[0]->op == &oct_op_sigmoid) return OCT_GROUP_ACT_SILU;
-        if (s->part[0]->op == &oct_op_hard_sigmoid) return OCT_GROUP_ACT_HARD_SWISH;
+        if (s->part[0]->op == &oct_op_sigmoid) return OCT_FUSION_ACT_SILU;
+        if (s->part[0]->op == &oct_op_hard_sigmoid) return OCT_FUSION_ACT_HARD_SWISH;
     }
-    return OCT_GROUP_ACT_OTHER;
+    return OCT_FUSION_ACT_OTHER;
 }
 
 /* x * clip(x + 3) / 6, x * (1 + erf(..)) * 0.5: the factor at the end is part of it. */
@@ -151,7 +151,7 @@ static void take_factor(const finder *f, island *s)
     if (is_scalar(u->in[1]) || (u->op == &oct_op_mul && is_scalar(u->in[0]))) s->part[s->n++] = u;
 }
 
-static bool find_act(const finder *f, const oct_value *v, island *s, oct_group_act *kind)
+static bool find_act(const finder *f, const oct_value *v, island *s, oct_fusion_act *kind)
 {
     const oct_node *u = oct_sole_user(v);
     oct_act act;
@@ -162,25 +162,25 @@ static bool find_act(const finder *f, const oct_value *v, island *s, oct_group_a
         if (!is_free(f, u) || u->in[0] != v || !oct_act_of(u, &act)) return false;
         s->part[s->n++] = u;
         *kind = kind_of(s);
-        return *kind == OCT_GROUP_ACT_RELU || (f->t->flags & OCT_TARGET_FUSES_ACTIVATION);
+        return *kind == OCT_FUSION_ACT_RELU || (f->t->flags & OCT_TARGET_FUSES_ACTIVATION);
     }
     if (!(f->t->flags & OCT_TARGET_FUSES_ACTIVATION) || !find_island(f, v, s)) return false;
     *kind = kind_of(s);
-    if (*kind == OCT_GROUP_ACT_OTHER) take_factor(f, s);
+    if (*kind == OCT_FUSION_ACT_OTHER) take_factor(f, s);
     return true;
 }
 
 /* --- growing --- */
 
-static void take(finder *f, oct_group *g, const oct_node *n)
+static void take(finder *f, oct_fusion_group *g, const oct_node *n)
 {
     f->lead[n->id] = g->anchor;
     g->last = n;
 }
 
-static bool take_act(finder *f, oct_group *g, bool is_first)
+static bool take_act(finder *f, oct_fusion_group *g, bool is_first)
 {
-    oct_group_act kind;
+    oct_fusion_act kind;
     island s;
 
     if (!find_act(f, g->last->out[0], &s, &kind)) return false;
@@ -191,7 +191,7 @@ static bool take_act(finder *f, oct_group *g, bool is_first)
 }
 
 /* Add of a constant vector behind a product without one: its bias. */
-static void take_bias(finder *f, oct_group *g)
+static void take_bias(finder *f, oct_fusion_group *g)
 {
     const oct_value *v = g->last->out[0];
     const oct_node *u = oct_sole_user(v);
@@ -219,7 +219,7 @@ static const oct_node *factor_of(const finder *f, const oct_value *v)
     return NULL;
 }
 
-static bool take_residual(finder *f, oct_group *g)
+static bool take_residual(finder *f, oct_fusion_group *g)
 {
     const oct_value *v = g->last->out[0], *other;
     const oct_node *u = oct_sole_user(v), *mul;
@@ -233,11 +233,10 @@ static bool take_residual(finder *f, oct_group *g)
     return true;
 }
 
-static void grow(finder *f, oct_group *g)
+static void grow(finder *f, oct_fusion_group *g)
 {
     const unsigned may = takes(g->anchor);
-    const bool may_add = (may & TAKES_RESIDUAL) &&
-                         (f->t->flags & (OCT_TARGET_FUSES_RESIDUAL | OCT_TARGET_SKIP_BRANCH));
+    const bool may_add = (may & TAKES_RESIDUAL) && (f->t->flags & OCT_TARGET_FUSES_RESIDUAL);
     bool has_act = false;
 
     if (!may || !is_whole(g->anchor) || g->anchor->out[0]->type.dtype != OCT_DTYPE_F32) return;
@@ -255,27 +254,29 @@ static void grow(finder *f, oct_group *g)
 }
 
 /* Products first: a factor of the residual may come before the convolution it belongs to. */
-static void find_all(finder *f, const oct_graph *g, oct_group *by_anchor)
+static void find_all(finder *f, const oct_graph *g, oct_fusion_group *by_anchor)
 {
     for (int pass = 0; pass < 2; pass++)
         for (const oct_node *n = g->first; n; n = n->next) {
-            oct_group *group = &by_anchor[n->id];
+            oct_fusion_group *group = &by_anchor[n->id];
 
             if (f->lead[n->id] || (pass == 0 && !(takes(n) & TAKES_RESIDUAL))) continue;
             f->lead[n->id] = n;
-            *group = (oct_group){.anchor = n, .last = n};
+            *group = (oct_fusion_group){.anchor = n, .last = n};
             grow(f, group);
         }
 }
 
-oct_status oct_groups_find(const oct_graph *g, const oct_target *t, oct_arena *a, oct_groups *out)
+oct_status oct_fusion_groups_find(const oct_graph *g, const oct_target *t, oct_arena *a,
+                                  oct_fusion_groups *out)
 {
     const size_t n_ids = (size_t)g->root->n_node_ids + 1;
     finder f = {.t = t, .lead = oct_arena_array(a, n_ids, sizeof(*f.lead))};
-    oct_group *by_anchor = oct_arena_array(a, n_ids, sizeof(*by_anchor));
+    oct_fusion_group *by_anchor = oct_arena_array(a, n_ids, sizeof(*by_anchor));
 
-    *out = (oct_groups){.item = oct_arena_array(a, (size_t)g->n_nodes + 1, sizeof(oct_group)),
-                        .of_node = oct_arena_array(a, n_ids, sizeof(int32_t))};
+    *out = (oct_fusion_groups){
+        .item = oct_arena_array(a, (size_t)g->n_nodes + 1, sizeof(oct_fusion_group)),
+        .of_node = oct_arena_array(a, n_ids, sizeof(int32_t))};
     if (!f.lead || !by_anchor || !out->item || !out->of_node) return OCT_ERR_MEMORY;
     for (size_t i = 0; i < n_ids; i++)
         out->of_node[i] = -1;

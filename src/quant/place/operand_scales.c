@@ -166,7 +166,7 @@ static oct_status label_all(trace *t)
 }
 
 /* Which source a label belongs to: the one with the largest first label not above it. */
-static oct_origin origin_of(const trace *t, int32_t label)
+static oct_channel_source origin_of(const trace *t, int32_t label)
 {
     const step *best = NULL;
 
@@ -175,10 +175,11 @@ static oct_origin origin_of(const trace *t, int32_t label)
 
         if (s->point >= 0 && s->first <= label && (!best || s->first > best->first)) best = s;
     }
-    return best ? (oct_origin){best->point, label - best->first} : (oct_origin){-1, 0};
+    return best ? (oct_channel_source){best->point, label - best->first}
+                : (oct_channel_source){-1, 0};
 }
 
-static bool is_same(const oct_origin *o, int64_t n)
+static bool is_same(const oct_channel_source *o, int64_t n)
 {
     for (int64_t c = 1; c < n; c++)
         if (o[c].point != o[0].point || o[c].channel != o[0].channel) return false;
@@ -186,7 +187,7 @@ static bool is_same(const oct_origin *o, int64_t n)
 }
 
 static oct_status read_labels(trace *t, const oct_value *v, oct_arena *a, int64_t *n,
-                              oct_origin **out)
+                              oct_channel_source **out)
 {
     const oct_tensor *labels = t->steps[0].labels;
     const int64_t channels = v->type.rank > 1 ? v->type.dim[1] : 1;
@@ -204,15 +205,16 @@ static oct_status read_labels(trace *t, const oct_value *v, oct_arena *a, int64_
     return OCT_OK;
 }
 
-static oct_status one_origin(int32_t point, oct_arena *a, int64_t *n, oct_origin **out)
+static oct_status one_origin(int32_t point, oct_arena *a, int64_t *n, oct_channel_source **out)
 {
     if (!(*out = oct_arena_array(a, 1, sizeof(**out)))) return OCT_ERR_MEMORY;
-    (*out)[0] = (oct_origin){point, 0};
+    (*out)[0] = (oct_channel_source){point, 0};
     *n = 1;
     return OCT_OK;
 }
 
-static oct_status find(trace *t, const oct_value *v, oct_arena *a, int64_t *n, oct_origin **out)
+static oct_status find(trace *t, const oct_value *v, oct_arena *a, int64_t *n,
+                       oct_channel_source **out)
 {
     int32_t point;
 
@@ -226,7 +228,7 @@ static oct_status find(trace *t, const oct_value *v, oct_arena *a, int64_t *n, o
 }
 
 oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,
-                             int64_t *n, oct_origin **out)
+                             int64_t *n, oct_channel_source **out)
 {
     const oct_value *v = oct_node_in(node, i);
     const int32_t k = v ? oct_qmap_at(m, node, i) : -1;
@@ -252,7 +254,8 @@ oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i,
 
 /* --- scales --- */
 
-static oct_status read_scale(const oct_qmap *m, const oct_origin *o, float *scale, int32_t *zero)
+static oct_status read_scale(const oct_qmap *m, const oct_channel_source *o, float *scale,
+                             int32_t *zero)
 {
     const oct_qpoint *p = &m->points[o->point];
 
@@ -275,8 +278,8 @@ oct_status oct_place_input_scales(const oct_qmap *m, const oct_node *node, int32
                                   int64_t *n, const float **scale, const int32_t **zero,
                                   bool *is_integer)
 {
-    oct_origin *origin = NULL;
-    const oct_origin *known = NULL;
+    oct_channel_source *origin = NULL;
+    const oct_channel_source *known = NULL;
     float *s;
     int32_t *z;
 

@@ -143,7 +143,7 @@ static oct_status find_integer_values(oct_placer *p)
 {
     for (const oct_node *n = p->g->last; n; n = n->prev) {
         const int32_t k = p->groups.of_node[n->id];
-        const oct_group *group = &p->groups.item[k];
+        const oct_fusion_group *group = &p->groups.item[k];
         const oct_value *y = oct_node_out(n, 0);
         const bool moves = oct_placer_moves(p, n);
         bool passes = false, is_mixed = false;
@@ -311,7 +311,7 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     OCT_TRY(read_scopes(p, o));
     if (is_transformer) ignore_for_transformer(p);
     keep_divisors(p);
-    OCT_TRY(oct_groups_find(p->g, p->t, p->a, &p->groups));
+    OCT_TRY(oct_fusion_groups_find(p->g, p->t, p->a, &p->groups));
     OCT_TRY(find_requantized(p));
     if (!(p->is_integer = oct_arena_alloc(p->a, (size_t)p->groups.n + 1))) return OCT_ERR_MEMORY;
     OCT_TRY(choose_groups(p, is_tail));

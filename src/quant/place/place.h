@@ -10,29 +10,30 @@
 
 /* --- groups (fusion_groups.c): nodes that a runtime computes at once; inside are no points --- */
 
-typedef enum oct_group_act {
-    OCT_GROUP_ACT_NONE,
-    OCT_GROUP_ACT_RELU, /* and Clip */
-    OCT_GROUP_ACT_SILU,
-    OCT_GROUP_ACT_HARD_SWISH,
-    OCT_GROUP_ACT_OTHER
-} oct_group_act;
+typedef enum oct_fusion_act {
+    OCT_FUSION_ACT_NONE,
+    OCT_FUSION_ACT_RELU, /* and Clip */
+    OCT_FUSION_ACT_SILU,
+    OCT_FUSION_ACT_HARD_SWISH,
+    OCT_FUSION_ACT_OTHER
+} oct_fusion_act;
 
-typedef struct oct_group {
+typedef struct oct_fusion_group {
     const oct_node *anchor, *last; /* the same for a node alone */
-    oct_group_act act;             /* directly behind the anchor */
+    oct_fusion_act act;            /* directly behind the anchor */
     const oct_node *add;           /* residual sum inside, or NULL */
-} oct_group;
+} oct_fusion_group;
 
 /* by node id: index of its group; groups in graph order. Sigmoid + Mul (SiLU), HardSigmoid + Mul
  * count as one activation. */
-typedef struct oct_groups {
-    oct_group *item;
+typedef struct oct_fusion_groups {
+    oct_fusion_group *item;
     int32_t n;
     int32_t *of_node;
-} oct_groups;
+} oct_fusion_groups;
 
-oct_status oct_groups_find(const oct_graph *g, const oct_target *t, oct_arena *a, oct_groups *out);
+oct_status oct_fusion_groups_find(const oct_graph *g, const oct_target *t, oct_arena *a,
+                                  oct_fusion_groups *out);
 
 /* --- the tail (tail.c) --- */
 
@@ -77,17 +78,17 @@ oct_status oct_place(const oct_graph *g, const oct_target *t, const oct_quantize
 const oct_node *oct_place_preact(const oct_qmap *m, int32_t point);
 
 /* Where one channel of an operand comes from. */
-typedef struct oct_origin {
+typedef struct oct_channel_source {
     int32_t point;   /* the one that decides; -1: from nowhere (a padded channel) */
     int32_t channel; /* of that point's value; 0 if it has one scale */
-} oct_origin;
+} oct_channel_source;
 
 /*
  * Origins of the channels of operand `i` (axis 1): *n of them, 1 if they are all the same. *n is 0
  * if the operand is float, -1 if scales differ along another axis or it cannot be told.
  */
 oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,
-                             int64_t *n, oct_origin **out);
+                             int64_t *n, oct_channel_source **out);
 
 /*
  * Which scale each channel of operand `i` of `node` has: scale[c], zero[c] for the value's

@@ -16,7 +16,7 @@ typedef struct oct_placer {
     const oct_graph *g;
     const oct_target *t;
     oct_arena *a; /* for the time of placing */
-    oct_groups groups;
+    oct_fusion_groups groups;
     uint8_t *is_integer;      /* by group */
     uint8_t *is_wanted;       /* by value id: integers read it, directly or moved */
     uint8_t *is_read_float;   /* by value id: others read it as well */

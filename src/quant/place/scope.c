@@ -206,7 +206,7 @@ static oct_status change_weight(oct_qmap *m, oct_qpoint *p, const oct_quant_over
 }
 
 /* A layer's weights are its own; its activation is what its group writes. */
-static oct_status change(oct_qmap *m, const oct_groups *groups, const oct_quant_override *o,
+static oct_status change(oct_qmap *m, const oct_fusion_groups *groups, const oct_quant_override *o,
                          const uint8_t *marks)
 {
     for (const oct_node *n = m->g->first; n; n = n->next) {
@@ -226,7 +226,7 @@ static oct_status change(oct_qmap *m, const oct_groups *groups, const oct_quant_
     return OCT_OK;
 }
 
-static oct_status apply(oct_qmap *m, const oct_groups *groups, const oct_quant_override *o,
+static oct_status apply(oct_qmap *m, const oct_fusion_groups *groups, const oct_quant_override *o,
                         uint8_t *marks)
 {
     char near[OCT_NEAR_SIZE];
@@ -247,11 +247,11 @@ static oct_status apply(oct_qmap *m, const oct_groups *groups, const oct_quant_o
 
 oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o)
 {
-    oct_groups groups;
+    oct_fusion_groups groups;
     uint8_t *marks;
 
     if (!o->n_overrides) return OCT_OK;
-    OCT_TRY(oct_groups_find(m->g, m->target, m->arena, &groups));
+    OCT_TRY(oct_fusion_groups_find(m->g, m->target, m->arena, &groups));
     if (!(marks = oct_arena_alloc(m->arena, (size_t)m->g->root->n_node_ids + 1)))
         return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < o->n_overrides; i++) {

@@ -46,7 +46,7 @@ static bool takes_worth(const oct_qpoint *p)
 static oct_status add_layer(const oct_qmap *m, const oct_qpoint *p, oct_arena *a, double **sum)
 {
     oct_weight_axes ax;
-    oct_origin *from;
+    oct_channel_source *from;
     double *columns;
     int64_t n;
 

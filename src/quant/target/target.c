@@ -126,7 +126,6 @@ static const oct_target table[] = {
         .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
-        .opset = 13,
     },
     {
         .name = "ort",
@@ -144,7 +143,6 @@ static const oct_target table[] = {
         .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
-        .opset = 13,
         .costs = ort_costs,
     },
     {
@@ -162,7 +160,6 @@ static const oct_target table[] = {
         .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
-        .opset = 13,
     },
     {
         .name = "tensorrt",
@@ -173,13 +170,12 @@ static const oct_target table[] = {
         .bias_spec = I32_BIAS,
         .bias = OCT_BIAS_FLOAT,
         .concat = OCT_CONCAT_SHARE,
-        .flags = OCT_TARGET_INPUTS_ONLY | OCT_TARGET_SKIP_BRANCH | OCT_TARGET_FUSES_ACTIVATION |
+        .flags = OCT_TARGET_INPUTS_ONLY | OCT_TARGET_FUSES_RESIDUAL | OCT_TARGET_FUSES_ACTIVATION |
                  OCT_TARGET_MAY_STAY_FLOAT,
         .ops = tensorrt_ops,
         .act_ranges = "mse_wide",
         .channel_ranges = "minmax",
         .weight_ranges = "max",
-        .opset = 13,
     },
     {
         .name = "npu-pow2",
@@ -195,7 +191,6 @@ static const oct_target table[] = {
         .act_ranges = "mse_wide",
         .channel_ranges = "mse_wide",
         .weight_ranges = "mse",
-        .opset = 13,
     },
     {
         .name = "npu-pow2-pc",
@@ -212,7 +207,6 @@ static const oct_target table[] = {
         .act_ranges = "mse_wide",
         .channel_ranges = "mse_wide",
         .weight_ranges = "mse",
-        .opset = 13,
     },
 };
 

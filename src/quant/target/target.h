@@ -31,7 +31,6 @@ enum {
     OCT_TARGET_FUSES_RESIDUAL = 1u << 4,   /* conv + Add (+ act) without a point between */
     OCT_TARGET_QDQ_AFTER_MOVES = 1u << 5,  /* MaxPool, Reshape..: a pair behind each, same scale */
     OCT_TARGET_INPUTS_ONLY = 1u << 6,      /* points only where weighted operators read */
-    OCT_TARGET_SKIP_BRANCH = 1u << 7,      /* residual Add: only the branch that skips */
     OCT_TARGET_CONST_OPERANDS = 1u << 8,   /* constants of Add, Mul.. are quantized as well */
     OCT_TARGET_SOFTMAX_LAST = 1u << 9,     /* Softmax is slow along any axis but the last */
     OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integers lie so: what is fast there differs */
@@ -75,7 +74,6 @@ typedef struct oct_target {
     unsigned flags;
     const char *const *ops; /* computed in integers; NULL at the end */
     const char *act_ranges, *channel_ranges, *weight_ranges;
-    int opset;                 /* of the exported file, at least */
     const oct_cost_row *costs; /* by kind; NULL: integers always pay */
 } oct_target;
 

@@ -18,7 +18,7 @@
 /* The product of two scales is a scale as well (of a bias), so it must not be subnormal either. */
 #define SCALE_MIN 0x1p-60f
 
-/* Only an infinite range is beyond it; the reciprocal must be a number too. */
+/* Only an infinite range is beyond it; the reciprocal must be finite and not subnormal. */
 #define SCALE_MAX 0x1p120f
 
 oct_status oct_qspec_check(oct_ctx *ctx, const oct_qspec *s)
@@ -70,7 +70,7 @@ static double power_above(double x)
     return ldexp(1.0, m > 0.5 ? e : e - 1);
 }
 
-/* A wanted scale as one that a float can be; not a number counts as nothing. */
+/* A positive float near `wanted` that is allowed as a scale; NaN counts as no range at all. */
 static float scale_of(const oct_qspec *s, double wanted)
 {
     double scale = wanted > 0 ? wanted : SCALE_OF_NOTHING;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What integers stand for: x = scale * (code - zero), with codes of some bits, rounded some way. */
+/* An integer type with its rounding: a value is scale * (code - zero). */
 #ifndef OCT_QUANT_SPEC_H
 #define OCT_QUANT_SPEC_H
 
@@ -42,7 +42,7 @@ const char *oct_qspec_text(const oct_qspec *s, char *text, size_t size);
  */
 void oct_qspec_solve(const oct_qspec *s, float low, float high, float *scale, int32_t *zero);
 
-/* The range of values that codes can stand for. */
+/* The range of values that the codes represent. */
 void oct_qspec_range(const oct_qspec *s, float scale, int32_t zero, float *low, float *high);
 
 /* x / scale + zero as a code, rounded as the spec says (half-even: bit-equal to QuantizeLinear). */

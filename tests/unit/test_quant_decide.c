@@ -143,7 +143,7 @@ static void a_channel_that_would_be_lost_keeps_its_layer_float(void **state)
     see(&n, 0.25, 0.02f);
     set_variance(&n, n.a, 2, 4e-4);
     decide(&n);
-    assert_non_null(strstr(reason(&n.p, n.a), "in front of SiLU"));
+    assert_non_null(strstr(reason(&n.p, n.a), "before SiLU"));
     assert_true(is_off(&n, n.a) && is_off(&n, n.s->producer->in[1]));
     assert_true(is_active(&n.p, n.s)); /* b still reads integers */
     assert_null(reason(&n.p, n.b));

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One scale for a Concat and what it joins. Its result is as coarse as the coarsest operand needs,
- * so an operand that nobody else reads loses nothing by having that scale from the start; others
- * must stand it as well.
+ * One scale for a Concat and its operands, so that it is a copy. The scale of its result is as
+ * coarse as its coarsest operand needs, so an operand without other consumers loses nothing by
+ * having that scale itself; the other consumers of an operand must accept it too.
  */
 #include "graph/channels.h"
 #include "op/op.h"
 #include "quant/fallback/fallback_parts.h"
 
-#define ROUNDS  3
-#define PART    0.5   /* of the noise that is let through otherwise */
-#define COARSER 2.0f  /* steps that sums and products of activations stand */
-#define BEYOND  0.05f /* part of a range that may be cut off */
+/* How they were chosen: docs/accuracy.md, "a Concat's operands get its scale". */
+#define ROUNDS  3     /* scales settle: a value may be an operand of several Concats */
+#define PART    0.5   /* of the noise limit: the input is rounded already, this comes on top */
+#define COARSER 2.0f  /* Add and Mul accept a scale up to this many times coarser */
+#define BEYOND  0.05f /* of the range may be clipped */
 
 typedef struct sharer {
     oct_qmap *m;
@@ -33,7 +34,7 @@ static bool is_same(const oct_qpoint *a, const oct_qpoint *b)
     return a->scale[0] == b->scale[0] && a->zero[0] == b->zero[0];
 }
 
-/* Do the codes of `wide` reach all that those of `p` do? */
+/* Does the range of `wide` contain that of `p`, but for BEYOND? */
 static bool covers(const oct_qpoint *wide, const oct_qpoint *p)
 {
     float low, high, wide_low, wide_high;
@@ -43,26 +44,26 @@ static bool covers(const oct_qpoint *wide, const oct_qpoint *p)
     return wide_low - low <= BEYOND * (high - low) && high - wide_high <= BEYOND * (high - low);
 }
 
-/* May this node read operand i with another step? */
-static oct_status stands(const sharer *s, const oct_node *n, int32_t i, float old, float step,
-                         bool *out)
+/* Does this node accept another scale for operand i? */
+static oct_status accepts(const sharer *s, const oct_node *n, int32_t i, float old, float step,
+                          bool *out)
 {
     const int32_t k = oct_qmap_at(s->m, n, i);
-    double harm;
+    double noise;
 
     *out = true;
     if (k < 0 || s->m->points[k].node || oct_node_is(n, &oct_op_concat)) return OCT_OK;
     if (oct_qmap_conv_is_integer(s->m, n)) {
-        OCT_TRY(oct_input_rounding_noise(s->m, n, step, s->c, s->a, &harm));
-        *out = harm <= PART * oct_rounding_noise_limit(n);
+        OCT_TRY(oct_input_rounding_noise(s->m, n, step, s->c, s->a, &noise));
+        *out = noise <= PART * oct_rounding_noise_limit(n);
     } else if (!oct_node_moves_data(n) && oct_target_computes(s->t, n->op)) {
         *out = step <= COARSER * old;
     }
     return OCT_OK;
 }
 
-/* May all who read codes of this root read them with another step? */
-static oct_status all_stand(const sharer *s, int32_t root, float step, bool *out)
+/* Do all consumers of values with this root accept another scale? */
+static oct_status all_accept(const sharer *s, int32_t root, float step, bool *out)
 {
     const oct_qmap *m = s->m;
     const float old = m->points[root].scale[0];
@@ -75,7 +76,7 @@ static oct_status all_stand(const sharer *s, int32_t root, float step, bool *out
             continue;
         for (int32_t k = 0; k < v->n_users && *out; k++)
             for (int32_t j = 0; j < v->users[k]->n_in && *out; j++)
-                if (v->users[k]->in[j] == v) OCT_TRY(stands(s, v->users[k], j, old, step, out));
+                if (v->users[k]->in[j] == v) OCT_TRY(accepts(s, v->users[k], j, old, step, out));
     }
     return OCT_OK;
 }
@@ -95,7 +96,7 @@ static oct_status share(const sharer *s, const oct_value *operand, const oct_val
         to = k;
     }
     if (!covers(&s->m->points[to], &s->m->points[from])) return OCT_OK;
-    OCT_TRY(all_stand(s, from, s->m->points[to].scale[0], &may));
+    OCT_TRY(all_accept(s, from, s->m->points[to].scale[0], &may));
     if (!may) return OCT_OK;
     by = oct_arena_printf(s->a, "Concat shares '%s'", s->m->points[to].value->name);
     if (!by) return OCT_ERR_MEMORY;
@@ -108,7 +109,7 @@ oct_status oct_fallback_concat_scales(oct_qmap *m, const oct_target *t, const oc
     const sharer s = {m, t, c, a};
 
     if (t->concat != OCT_CONCAT_REQUANTIZE) return OCT_OK;
-    /* A value may be joined several times: steps grow until all have the same. */
+    /* A value may be an operand of several Concats: scales grow until all agree. */
     for (int round = 0; round < ROUNDS; round++)
         for (const oct_node *n = m->g->first; n; n = n->next)
             for (int32_t i = 0; i < n->n_in && oct_node_is(n, &oct_op_concat); i++) {

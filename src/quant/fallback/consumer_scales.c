@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values that share a scale because something moves or joins them are rounded where they are made,
- * and so for all who read them. Where one such scale is too coarse for a layer, it is nobody's any
- * more: values stay float, and each layer rounds what it reads by a scale of its own.
+ * Values that share a scale through Concat or data movement are rounded where they are produced. If
+ * such a scale is too coarse for one consumer, it is dropped: the values stay float, and each
+ * consumer quantizes its input with a scale of its own.
  */
 #include "graph/channels.h"
 #include "op/op.h"
@@ -10,7 +10,7 @@
 #include "quant/place/place_parts.h"
 #include "quant/solve/solve.h"
 
-static const char why[] = "one scale is too coarse for all that is joined or moved with it";
+static const char why[] = "one scale is too coarse for all values that share it";
 
 typedef struct splitter {
     oct_qmap *m;
@@ -18,11 +18,11 @@ typedef struct splitter {
     const oct_calibration *c;
     oct_arena *a;
     int32_t n;         /* points there were */
-    int32_t *root;     /* by point: the one that decides */
-    uint8_t *is_split; /* by point that decides */
+    int32_t *root;     /* by point: the one that dominates it */
+    uint8_t *is_split; /* by dominating point */
 } splitter;
 
-/* The group of values that operand i comes with, by the point that decides; -1: it comes alone. */
+/* The dominating point of the values that share a scale with operand i; -1: none do. */
 static int32_t group_of(const splitter *s, const oct_node *n, int32_t i)
 {
     const int32_t k = n->in[i] ? oct_qmap_at(s->m, n, i) : -1;
@@ -33,8 +33,8 @@ static int32_t group_of(const splitter *s, const oct_node *n, int32_t i)
 
 /* --- which groups --- */
 
-/* Those of one value keep their scale: whoever cannot read it so reads the float value. So do those
- * that go out as codes. */
+/* A scale of one value alone is kept: a consumer for which it is too coarse reads the float value.
+ * So is the scale of an integer output of the network. */
 static void find_groups(const splitter *s, uint8_t *may_split)
 {
     const oct_qmap *m = s->m;
@@ -54,19 +54,19 @@ static oct_status find_coarse(splitter *s, bool *found)
     find_groups(s, may_split);
     for (const oct_node *n = s->m->g->first; n; n = n->next) {
         const int32_t root = oct_qmap_conv_is_integer(s->m, n) ? group_of(s, n, 0) : -1;
-        double harm = 0;
+        double noise = 0;
 
         if (root < 0 || !may_split[root] || s->is_split[root]) continue;
-        OCT_TRY(oct_input_rounding_noise(s->m, n, 0, s->c, s->a, &harm));
-        s->is_split[root] = harm > oct_rounding_noise_limit(n);
+        OCT_TRY(oct_input_rounding_noise(s->m, n, 0, s->c, s->a, &noise));
+        s->is_split[root] = noise > oct_rounding_noise_limit(n);
         *found |= s->is_split[root];
     }
     return OCT_OK;
 }
 
-/* --- what becomes of who reads them --- */
+/* --- what becomes of the consumers --- */
 
-static oct_status read_alone(const splitter *s, const oct_node *n, int32_t i, int32_t root)
+static oct_status add_consumer_point(const splitter *s, const oct_node *n, int32_t i, int32_t root)
 {
     const oct_qpoint own = {.value = n->in[i],
                             .node = n,
@@ -81,9 +81,9 @@ static oct_status read_alone(const splitter *s, const oct_node *n, int32_t i, in
     return oct_solve_consumer_point(s->m, at, s->c);
 }
 
-/* Layers with weights read alone; sums and gates gain nothing by integers that are made for them.
- */
-static oct_status settle(const splitter *s, const oct_node *n)
+/* Layers with weights get scales of their own. Add and Mul become float: quantizing inputs for them
+ * alone gains nothing. */
+static oct_status split_consumer(const splitter *s, const oct_node *n)
 {
     const bool computes = oct_target_computes(s->t, n->op) && !s->m->float_reason[n->id];
 
@@ -94,7 +94,7 @@ static oct_status settle(const splitter *s, const oct_node *n)
         if (n->op->flow != OCT_FLOW_SOURCE)
             OCT_TRY(oct_qmap_set_float(s->m, n, OCT_FLOAT_ERROR, why));
         else if (oct_operand_role(n, i) == OCT_QROLE_ACT)
-            OCT_TRY(read_alone(s, n, i, root));
+            OCT_TRY(add_consumer_point(s, n, i, root));
     }
     return OCT_OK;
 }
@@ -108,8 +108,9 @@ static oct_status split(splitter *s)
     OCT_TRY(find_coarse(s, &found));
     if (!found) return OCT_OK;
     for (const oct_node *n = s->m->g->first; n; n = n->next)
-        OCT_TRY(settle(s, n));
-    for (int32_t i = s->n - 1; i >= 0; i--) /* who decides comes last: nothing to hand on */
+        OCT_TRY(split_consumer(s, n));
+    for (int32_t i = s->n - 1; i >= 0;
+         i--) /* backwards: a dominating point goes after the points that depend on it */
         if (s->is_split[s->root[i]]) OCT_TRY(oct_qpoint_switch_off(s->m, i, why));
     return OCT_OK;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which nodes are faster in integers, all in all. Each node has a price in integers and in float,
- * and each value one for every border it crosses; the cheapest way to part the network is a
- * minimum cut, so single layers stay where their neighbours are unless a change pays both borders.
+ * Which nodes are faster in integers. Each node has a cost in integers and one in float, and a
+ * value that crosses from one to the other costs a conversion. The cheapest partition of the
+ * network is a minimum cut, so a single layer stays with its neighbours unless changing it pays two
+ * conversions.
  */
 #include "graph/channels.h"
 #include "op/op.h"
@@ -11,7 +12,7 @@
 #include "quant/fallback/min_cut.h"
 
 #define BLOCK      16    /* channels of float convolutions */
-#define MOST_NODES 50000 /* no network has more, and the cut need not be tried */
+#define MOST_NODES 50000 /* a limit on time; larger networks are not cut */
 
 typedef struct pricer {
     const oct_qmap *m;
@@ -57,12 +58,12 @@ static oct_cost_kind kind_of(const oct_node *n)
     if (oct_node_is_depthwise(n))
         return n->in[1]->type.dim[0] % BLOCK ? OCT_COST_DEPTHWISE_ODD : OCT_COST_DEPTHWISE;
     if (oct_node_is(n, &oct_op_conv)) return OCT_COST_CONV;
-    if (oct_node_is(n, &oct_op_concat)) return OCT_COST_JOIN;
+    if (oct_node_is(n, &oct_op_concat)) return OCT_COST_CONCAT;
     if (is_gated(n, &x)) return OCT_COST_GATE;
-    if (oct_node_is(n, &oct_op_add) || oct_node_is(n, &oct_op_mul)) return OCT_COST_SUM;
+    if (oct_node_is(n, &oct_op_add) || oct_node_is(n, &oct_op_mul)) return OCT_COST_ADD;
     if (!oct_act_of(n, &act) || act.kind == OCT_ACT_RELU || act.kind == OCT_ACT_CLIP)
         return OCT_COST_NONE;
-    /* A gate's price is in its product. */
+    /* The cost of a gate is in its Mul. */
     return oct_activation_after(n->in[0]).gate == n->out[0] ? OCT_COST_NONE : OCT_COST_ACT;
 }
 
@@ -86,7 +87,7 @@ static bool reads_codes(const oct_qmap *m, const oct_node *n, int32_t count)
     return true;
 }
 
-/* Relu and Clip behind a convolution are computed with it. */
+/* Relu and Clip after a convolution are fused with it. */
 static const oct_node *leader_of(const oct_qmap *m, const oct_node *n)
 {
     const oct_node *by = n->n_in > 0 && n->in[0] ? n->in[0]->producer : NULL;
@@ -105,7 +106,7 @@ static bool may_be_integer(const pricer *p, const oct_node *n)
     return oct_target_computes(p->t, n->op) && reads_codes(m, n, n->n_in);
 }
 
-/* --- the network as a cut: here is integer, there is float --- */
+/* --- the network as a minimum cut: the source side is integer, the sink side float --- */
 
 static oct_status together(const pricer *p, const oct_node *a, const oct_node *b)
 {
@@ -127,7 +128,7 @@ static oct_status price_node(const pricer *p, const oct_node *n)
                                   price(&row->floating, size, macs, channels)));
     if (leader) return together(p, n, leader);
     if (!is_gated(n, &x)) return OCT_OK;
-    /* Gate and product are one; codes in front of them are there only for the convolution. */
+    /* Sigmoid and Mul go together; their input is quantized only if the convolution is. */
     OCT_TRY(together(p, n, oct_activation_after(x).gate->producer));
     if (!x->producer) return OCT_OK;
     return oct_min_cut_edge(p->cut, n->id, x->producer->id, OCT_MIN_CUT_INFINITE);
@@ -142,7 +143,7 @@ static bool is_moved(const oct_qmap *m, const oct_value *v)
            oct_node_moves_data(v->producer);
 }
 
-/* A value is rounded, or dequantized, once for all who want it so. */
+/* A value is quantized, or dequantized, once for all consumers that need it so. */
 static oct_status price_value(const pricer *p, const oct_value *v)
 {
     const oct_cost_row *row = &p->t->costs[OCT_COST_BORDER];
@@ -152,13 +153,14 @@ static oct_status price_value(const pricer *p, const oct_value *v)
         is_moved(p->m, v) ? OCT_MIN_CUT_INFINITE : price(&row->integer, size, 0, 0);
 
     if (v->producer) {
-        const bool is_sum = oct_qmap_conv_is_integer(p->m, v->producer) && !has_codes(p->m, v);
+        const bool is_accumulator =
+            oct_qmap_conv_is_integer(p->m, v->producer) && !has_codes(p->m, v);
         const int64_t out_of = price(&row->floating, size, 0, 0);
 
         OCT_TRY(oct_min_cut_edge(p->cut, rounded, v->producer->id, into));
-        /* Sums leave integers as float, they are only turned. */
-        OCT_TRY(
-            oct_min_cut_edge(p->cut, v->producer->id, dequantized, is_sum ? out_of / 2 : out_of));
+        /* Accumulators are written as float, so they are only transposed. */
+        OCT_TRY(oct_min_cut_edge(p->cut, v->producer->id, dequantized,
+                                 is_accumulator ? out_of / 2 : out_of));
     } else {
         OCT_TRY(oct_min_cut_terminals(p->cut, rounded, into, 0));
     }
@@ -183,17 +185,17 @@ oct_status oct_fallback_by_cost(const oct_qmap *m, const oct_target *t, oct_aren
     const oct_graph *root = m->g->root;
     pricer p = {m, t, NULL, root->n_node_ids};
     const int64_t n = (int64_t)root->n_node_ids + 2 * (int64_t)root->n_value_ids;
-    uint8_t *is_here = n <= MOST_NODES ? oct_arena_alloc(a, (size_t)n + 1) : NULL;
+    uint8_t *is_integer_side = n <= MOST_NODES ? oct_arena_alloc(a, (size_t)n + 1) : NULL;
 
     if (!t->costs || n > MOST_NODES) return OCT_OK;
-    if (!is_here) return OCT_ERR_MEMORY;
+    if (!is_integer_side) return OCT_ERR_MEMORY;
     OCT_TRY(oct_min_cut_new(a, (int32_t)n, &p.cut));
     for (const oct_node *k = m->g->first; k; k = k->next)
         OCT_TRY(price_node(&p, k));
     for (int32_t i = 0; i < root->n_value_ids; i++)
         if (is_activation(m->g, root->values[i])) OCT_TRY(price_value(&p, root->values[i]));
-    OCT_TRY(oct_min_cut_solve(p.cut, is_here));
+    OCT_TRY(oct_min_cut_solve(p.cut, is_integer_side));
     for (const oct_node *k = m->g->first; k; k = k->next)
-        is_float[k->id] = may_be_integer(&p, k) && !is_here[k->id];
+        is_float[k->id] = may_be_integer(&p, k) && !is_integer_side[k->id];
     return OCT_OK;
 }

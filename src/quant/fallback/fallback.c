@@ -12,7 +12,7 @@
 
 /* --- what to watch --- */
 
-/* The node whose integers depend on this point, if it is the one behind the node itself. */
+/* The convolution that this point is the pre-activation of. */
 static const oct_node *anchor_of(const oct_qmap *m, int32_t point)
 {
     const oct_qpoint *p = &m->points[point];
@@ -31,7 +31,7 @@ oct_status oct_fallback_watch(const oct_qmap *m, const oct_target *t, oct_calibr
 
 /* --- keeping a node float --- */
 
-/* The node reads what is in front of it unrounded, and has float weights and a float result. */
+/* The node gets a float input, float weights and a float result. */
 static oct_status keep_float(oct_qmap *m, const oct_node *n, oct_float_reason reason,
                              const char *why)
 {
@@ -52,65 +52,65 @@ static oct_status keep_float(oct_qmap *m, const oct_node *n, oct_float_reason re
     return oct_qmap_add(m, &unrounded, NULL);
 }
 
-/* ONNX Runtime takes twice as long in integers as in float where a picture of few channels comes
- * in: its products are over rows of 3 x 3 x 3 numbers. */
+/* ONNX Runtime takes twice as long in integers as in float for an image of few channels: the inner
+ * dimension of its matrix product is only 3 x 3 x 3. */
 static bool is_slow(const oct_node *n)
 {
     return n->in[1]->type.dim[1] <= FEW_CHANNELS && oct_node_attr(n, "group")->i == 1;
 }
 
-/* What the last steps read is not rounded; a product of matrices can be integer all the same. */
+/* Outputs of the network stay float. A 1x1 conv can still be an integer MatMul with a float result.
+ */
 static oct_status leave_result(oct_qmap *m, const oct_node *n)
 {
     if (!oct_node_is_product(n))
         return keep_float(m, n, OCT_FLOAT_OUTPUT,
-                          "kept in float: what the last steps read is not rounded");
+                          "kept in float: outputs of the network are not rounded");
     for (int32_t i = 0; i < m->n_points; i++)
         if (oct_place_preact(m, i) == n)
-            OCT_TRY(oct_qpoint_switch_off(m, i, "the last steps read it"));
+            OCT_TRY(oct_qpoint_switch_off(m, i, "outputs of the network are not rounded"));
     return OCT_OK;
 }
 
-static oct_status judge_input(oct_qmap *m, const oct_node *n, const oct_calibration *c,
+static oct_status check_input(oct_qmap *m, const oct_node *n, const oct_calibration *c,
                               oct_arena *a)
 {
-    double harm = 0;
+    double noise = 0;
 
-    OCT_TRY(oct_input_rounding_noise(m, n, 0, c, a, &harm));
-    if (harm > oct_rounding_noise_limit(n))
+    OCT_TRY(oct_input_rounding_noise(m, n, 0, c, a, &noise));
+    if (noise > oct_rounding_noise_limit(n))
         return keep_float(
             m, n, OCT_FLOAT_ERROR,
-            "kept in float: one scale in front of them is too coarse for some channels");
+            "kept in float: one scale for their input is too coarse for some channels");
     return OCT_OK;
 }
 
-static oct_status judge(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
+static oct_status check_conv(oct_qmap *m, const oct_node *n, const oct_calibration *c, oct_arena *a)
 {
     const double limit = oct_rounding_noise_limit(n);
     const oct_following_act f = oct_activation_after(n->out[0]);
-    const int32_t behind = m->of_value[n->out[0]->id];
+    const int32_t preact = m->of_value[n->out[0]->id];
     double after = 0;
 
     if (is_slow(n))
         return keep_float(m, n, OCT_FLOAT_SLOWER,
                           "kept in float: so few channels are slower in integers");
-    if (behind >= 0 && anchor_of(m, behind) == n) {
+    if (preact >= 0 && anchor_of(m, preact) == n) {
         if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
-        OCT_TRY(oct_preact_rounding_noise(m, behind, &f, c, a, &after));
+        OCT_TRY(oct_preact_rounding_noise(m, preact, &f, c, a, &after));
     }
     if (after > limit)
-        return keep_float(
-            m, n, OCT_FLOAT_ERROR,
-            oct_arena_printf(m->arena,
-                             "kept in float: one scale in front of %s is too coarse for "
-                             "some channels",
-                             f.name));
-    return judge_input(m, n, c, a);
+        return keep_float(m, n, OCT_FLOAT_ERROR,
+                          oct_arena_printf(m->arena,
+                                           "kept in float: one scale before %s is too coarse for "
+                                           "some channels",
+                                           f.name));
+    return check_input(m, n, c, a);
 }
 
 /* --- what is faster in float --- */
 
-/* Who asks for integers gets some, even of a network that is too small to gain. */
+/* At least one layer stays integer, even if the network is too small to get faster. */
 static bool leaves_some(const oct_qmap *m, const uint8_t *is_float)
 {
     for (const oct_node *n = m->g->first; n; n = n->next)
@@ -136,9 +136,9 @@ static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
     return OCT_OK;
 }
 
-/* --- points that nobody reads any more --- */
+/* --- points without an integer consumer --- */
 
-/* The value that integers of a convolution leave it by, where they must. */
+/* The value that is quantized after a convolution: its result, or that of Relu fused with it. */
 static const oct_value *result_of(const oct_qmap *m, const oct_node *n)
 {
     const oct_node *user = oct_sole_user(n->out[0]);
@@ -163,7 +163,7 @@ static void mark_read(const oct_qmap *m, const oct_target *t, const oct_node *n,
     }
 }
 
-/* From the end: what only float layers read need not be rounded. */
+/* From the outputs to the inputs: values that only float layers read are not rounded. */
 static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
 {
     uint8_t *is_read = oct_arena_alloc(a, (size_t)m->g->root->n_value_ids + 1);
@@ -193,7 +193,7 @@ oct_status oct_fallback(oct_qmap *m, const oct_target *t, const oct_calibration 
     oct_arena_reset(a);
     for (const oct_node *n = m->g->first; n && !st; n = n->next) {
         if (!oct_qmap_conv_is_integer(m, n)) continue;
-        st = may_preact ? judge(m, n, c, a) : judge_input(m, n, c, a);
+        st = may_preact ? check_conv(m, n, c, a) : check_input(m, n, c, a);
         oct_arena_reset(a);
     }
     if (!st && may_preact) st = save_time(m, t, a);

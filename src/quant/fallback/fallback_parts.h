@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files that decide between integers and float share. */
+/* What the files of fallback share. */
 #ifndef OCT_QUANT_FALLBACK_FALLBACK_PARTS_H
 #define OCT_QUANT_FALLBACK_FALLBACK_PARTS_H
 
@@ -8,16 +8,16 @@
 
 /* --- rounding_noise.c: noise against variance, mean of the channels --- */
 
-/* How much of it is let through. */
+/* The most that is accepted of it. */
 double oct_rounding_noise_limit(const oct_node *n);
 
-/* Of rounding in front of an activation, behind it. */
+/* At the result of an activation, of rounding its input. */
 oct_status oct_preact_rounding_noise(const oct_qmap *m, int32_t point, const oct_following_act *f,
-                                     const oct_calibration *c, oct_arena *a, double *harm);
+                                     const oct_calibration *c, oct_arena *a, double *ratio);
 
-/* Of rounding what a convolution reads to that step (0: the step it has), in what it computes. */
+/* At the result of a convolution, of rounding its input with that scale (0: the one it has). */
 oct_status oct_input_rounding_noise(const oct_qmap *m, const oct_node *n, float step,
-                                    const oct_calibration *c, oct_arena *a, double *harm);
+                                    const oct_calibration *c, oct_arena *a, double *ratio);
 
 /* --- cost_model.c --- */
 
@@ -27,14 +27,14 @@ oct_status oct_fallback_by_cost(const oct_qmap *m, const oct_target *t, oct_aren
 
 /* --- consumer_scales.c --- */
 
-/* Where values that are joined or moved have one scale that is too coarse for who reads them,
- * layers round what they read by scales of their own. */
+/* Where a scale shared through Concat or data movement is too coarse for a consumer, the consumers
+ * quantize their inputs with scales of their own. */
 oct_status oct_fallback_consumer_scales(oct_qmap *m, const oct_target *t, const oct_calibration *c,
                                         oct_arena *a);
 
 /* --- concat_scales.c --- */
 
-/* Operands of a Concat get its scale where that does no harm: then it is a mere copy. */
+/* Operands of a Concat get its scale where the added noise is small: then it is a mere copy. */
 oct_status oct_fallback_concat_scales(oct_qmap *m, const oct_target *t, const oct_calibration *c,
                                       oct_arena *a);
 

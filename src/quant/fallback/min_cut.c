@@ -12,7 +12,7 @@ typedef struct arc {
 /* Arcs come in pairs, an arc and its reverse: 2k and 2k + 1. */
 struct oct_min_cut {
     oct_arena *a;
-    int32_t n; /* nodes: the things, then `here` and `there` */
+    int32_t n; /* the nodes, then source and sink */
     arc *arcs;
     int32_t n_arcs, cap_arcs;
     int32_t *first, *level, *at, *path, *queue; /* by node */
@@ -63,13 +63,13 @@ oct_status oct_min_cut_edge(oct_min_cut *c, int32_t i, int32_t k, int64_t price)
     return OCT_OK;
 }
 
-oct_status oct_min_cut_terminals(oct_min_cut *c, int32_t i, int64_t here, int64_t there)
+oct_status oct_min_cut_terminals(oct_min_cut *c, int32_t i, int64_t source, int64_t sink)
 {
-    OCT_TRY(oct_min_cut_edge(c, c->n - 2, i, there));
-    return oct_min_cut_edge(c, i, c->n - 1, here);
+    OCT_TRY(oct_min_cut_edge(c, c->n - 2, i, sink));
+    return oct_min_cut_edge(c, i, c->n - 1, source);
 }
 
-/* Distances from `here`, -1 if out of reach. Is `there` within reach? */
+/* Distances from the source, -1 if out of reach. Is the sink within reach? */
 static bool find_levels(oct_min_cut *c)
 {
     int32_t head = 0, tail = 0;
@@ -90,7 +90,7 @@ static bool find_levels(oct_min_cut *c)
     return c->level[c->n - 1] >= 0;
 }
 
-/* Takes what the path of `depth` arcs has room for. */
+/* Augments the flow along the path of `depth` arcs. */
 static void take(oct_min_cut *c, int32_t depth)
 {
     int64_t room = INT64_MAX;
@@ -126,7 +126,7 @@ static bool find_path(oct_min_cut *c)
     return true;
 }
 
-oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_here)
+oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_source)
 {
     while (find_levels(c)) {
         memcpy(c->at, c->first, (size_t)c->n * sizeof(*c->at));
@@ -134,6 +134,6 @@ oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_here)
             ;
     }
     for (int32_t i = 0; i < c->n - 2; i++)
-        is_here[i] = c->level[i] >= 0;
+        is_source[i] = c->level[i] >= 0;
     return OCT_OK;
 }

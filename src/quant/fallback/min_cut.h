@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The cheapest way to part things into two sides, where a pair on different sides costs: a minimum
- * cut. Dinic's algorithm; capacities are whole numbers, so it ends and is the same everywhere.
+ * Minimum cut: the cheapest partition of nodes into a source side and a sink side, where nodes and
+ * pairs on different sides cost. Dinic's algorithm; capacities are integers, so it terminates and
+ * gives the same result everywhere.
  */
 #ifndef OCT_QUANT_FALLBACK_MIN_CUT_H
 #define OCT_QUANT_FALLBACK_MIN_CUT_H
 
 #include "base/mem.h"
 
-#define OCT_MIN_CUT_INFINITE INT64_C(1000000000000) /* a price that is not paid */
+#define OCT_MIN_CUT_INFINITE INT64_C(1000000000000) /* a cost that is never paid */
 
 typedef struct oct_min_cut oct_min_cut;
 
-/* In the arena; n things, all free of charge on either side. */
+/* In the arena; n nodes, which cost nothing on either side so far. */
 oct_status oct_min_cut_new(oct_arena *a, int32_t n, oct_min_cut **out);
 
-/* What thing i costs on either side. */
-oct_status oct_min_cut_terminals(oct_min_cut *c, int32_t i, int64_t here, int64_t there);
+/* What node i costs on the source side and on the sink side. */
+oct_status oct_min_cut_terminals(oct_min_cut *c, int32_t i, int64_t source, int64_t sink);
 
-/* What it costs to have i here and k there (not the reverse). */
+/* What it costs to have i on the source side and k on the sink side (not the reverse). */
 oct_status oct_min_cut_edge(oct_min_cut *c, int32_t i, int32_t k, int64_t price);
 
-/* By thing: 1 if it stands here. Things without a reason to be here stand there. */
-oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_here);
+/* is_source[i] = 1 if node i is on the source side of the minimum cut; on ties the sink side. */
+oct_status oct_min_cut_solve(oct_min_cut *c, uint8_t *is_source);
 
 #endif

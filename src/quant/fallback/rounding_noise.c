@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rounding costs in front of activations and convolutions, channel by channel. */
+/* Noise of rounding the inputs of activations and convolutions, channel by channel. */
 #include <math.h>
 
 #include "op/op.h"
@@ -21,7 +21,7 @@ double oct_rounding_noise_limit(const oct_node *n)
     return oct_node_is_depthwise(n) ? DEPTHWISE_LIMIT : DENSE_LIMIT;
 }
 
-/* --- harm: noise against variance, mean of the channels --- */
+/* --- noise over variance, mean of the channels --- */
 
 typedef struct sums {
     double weight, y, yy, noise;
@@ -65,7 +65,7 @@ static double mean_ratio(const double *noise, const double *variance, int64_t n)
 }
 
 oct_status oct_preact_rounding_noise(const oct_qmap *m, int32_t point, const oct_following_act *f,
-                                     const oct_calibration *c, oct_arena *a, double *harm)
+                                     const oct_calibration *c, oct_arena *a, double *ratio)
 {
     const oct_qpoint *p = oct_qmap_root(m, point);
     const oct_value *v = m->points[point].value;
@@ -74,7 +74,7 @@ oct_status oct_preact_rounding_noise(const oct_qmap *m, int32_t point, const oct
     const double gate_step = g >= 0 && m->points[g].n == 1 ? (double)m->points[g].scale[0] : 0;
     double *noise, *variance;
 
-    *harm = 0;
+    *ratio = 0;
     if (!w || !w->square || p->n != 1) return OCT_OK;
     noise = oct_arena_array(a, (size_t)w->channels + 1, sizeof(double));
     variance = oct_arena_array(a, (size_t)w->channels + 1, sizeof(double));
@@ -86,12 +86,12 @@ oct_status oct_preact_rounding_noise(const oct_qmap *m, int32_t point, const oct
         noise[i] = s.noise;
         variance[i] = fmax(s.yy - s.y * s.y, 0);
     }
-    *harm = mean_ratio(noise, variance, w->channels);
+    *ratio = mean_ratio(noise, variance, w->channels);
     return OCT_OK;
 }
 
 oct_status oct_input_rounding_noise(const oct_qmap *m, const oct_node *n, float step,
-                                    const oct_calibration *c, oct_arena *a, double *harm)
+                                    const oct_calibration *c, oct_arena *a, double *ratio)
 {
     const oct_watch *w = oct_calibration_of(c, n->out[0]);
     const int32_t k = oct_qmap_at(m, n, 0);
@@ -100,7 +100,7 @@ oct_status oct_input_rounding_noise(const oct_qmap *m, const oct_node *n, float 
     double *noise, *variance;
     int64_t span;
 
-    *harm = 0;
+    *ratio = 0;
     if (!p || p->n != 1 || p->state == OCT_QSTATE_OFF || !w || !w->square || !weight) return OCT_OK;
     if (weight->type.dim[0] != w->channels) return OCT_OK;
     if (step <= 0) step = p->scale[0];
@@ -116,6 +116,6 @@ oct_status oct_input_rounding_noise(const oct_qmap *m, const oct_node *n, float 
         noise[i] *= (double)step * (double)step / 12;
         variance[i] = oct_watch_variance(c, w, i);
     }
-    *harm = mean_ratio(noise, variance, w->channels);
+    *ratio = mean_ratio(noise, variance, w->channels);
     return OCT_OK;
 }

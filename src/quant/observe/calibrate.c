@@ -96,15 +96,15 @@ typedef struct pass {
     struct seer {
         struct pass *pass;
         oct_watch *watch; /* of this worker; the calibration's own for worker 0 */
-        double *scratch;  /* sums of one picture */
+        double *scratch;  /* sums of one image */
         int64_t hook_ns;
     } seers[OCT_FEED_MAX_WORKERS];
     int32_t n_seers;
     int64_t max_channels;
 } pass;
 
-/* A plane as rows of a few columns, which are added up at the end. */
-static void add_planes(const oct_value_view *s, double *sum)
+/* NCHW: a channel as rows of a few columns, which are added up at the end. */
+static void add_nchw(const oct_value_view *s, double *sum)
 {
     const oct_stats_simd *simd = oct_simd_get()->stats;
     const int64_t rows = s->pixels / OCT_STATS_LANES, whole = rows * OCT_STATS_LANES;
@@ -126,12 +126,12 @@ static double on_grid(double sum, int64_t n, double grid)
     return rint(sum / (double)OCT_MAX(n, (int64_t)1) / grid) * grid;
 }
 
-/* A picture's means, shared out among the `batch` pictures of an item. */
+/* An image's means, divided by the number of images of an item. */
 static void see_means(struct seer *k, oct_watch *w, const oct_value_view *s, int64_t batch)
 {
     memset(k->scratch, 0, (size_t)w->channels * sizeof(double));
     if (s->planar)
-        add_planes(s, k->scratch);
+        add_nchw(s, k->scratch);
     else
         oct_simd_get()->stats->sum(k->scratch, s->data, s->pixels, s->pitch, s->channels);
     for (int64_t c = 0; c < w->channels; c++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass over the pictures: ranges of values, and means of their channels. */
+/* One float pass over the images: ranges of values, and means of their channels. */
 #ifndef OCT_QUANT_OBSERVE_CALIBRATE_H
 #define OCT_QUANT_OBSERVE_CALIBRATE_H
 
@@ -7,11 +7,11 @@
 #include "quant/observe/observer.h"
 #include "quant/qmap.h"
 
-/* What is remembered of one value. */
+/* What is recorded of one value. */
 typedef struct oct_watch {
     const oct_value *value;
     oct_observer *range; /* NULL: not asked for */
-    double *sum;         /* of channel means, one for each picture; NULL: not asked for */
+    double *sum;         /* of channel means, one for each image; NULL: not asked for */
     double *square;      /* of mean squares, likewise */
     int64_t channels;
 } oct_watch;
@@ -36,19 +36,19 @@ oct_status oct_calibration_watch(oct_calibration *c, const oct_value *v,
 oct_status oct_calibration_watch_spread(oct_calibration *c, const oct_value *v);
 
 /* Runs the network over all items of the feed. `bound` has the same ids as the calibration's
- * graph. NaN or infinity: an error that names value and picture. */
+ * graph. NaN or infinity: an error that names value and image. */
 oct_status oct_calibrate(oct_calibration *c, const oct_graph *bound, oct_feed *f);
 
 /* NULL: not watched. */
 const oct_watch *oct_calibration_of(const oct_calibration *c, const oct_value *v);
 
-/* Mean of channel i over all pictures. */
+/* Mean of channel i over all images. */
 static inline double oct_watch_mean(const oct_calibration *c, const oct_watch *w, int64_t i)
 {
     return w->sum[i] / (double)(c->images > 0 ? c->images : 1);
 }
 
-/* Variance of channel i, of all pixels of all pictures. */
+/* Variance of channel i, of all pixels of all images. */
 static inline double oct_watch_variance(const oct_calibration *c, const oct_watch *w, int64_t i)
 {
     const double mean = oct_watch_mean(c, w, i);

@@ -3,8 +3,9 @@
  * mse: the range with the least squared error, of rounding inside it and of clipping outside.
  *
  * mse_wide: the same, with errors of clipping counted several times. Errors of rounding are as
- * often above as below, and mostly cancel in the sums behind; what clipping takes from neighbouring
- * pixels has one sign and adds up, and it is taken from the strongest answers.
+ * often above as below, and mostly cancel in the accumulators of the next layer; what clipping
+ * takes from neighbouring pixels has one sign and adds up, and it is taken from the strongest
+ * answers.
  */
 #include <float.h>
 #include <math.h>
@@ -31,7 +32,7 @@ static double cell(const oct_moments *a, const oct_moments *b, double v)
     return (b->second - a->second) - 2 * v * (b->first - a->first) + v * v * (b->mass - a->mass);
 }
 
-/* What a code stands for, by what follows. */
+/* The value of a code, after the activation if there is one. */
 static double value_of(const search *q, double v, double scale)
 {
     return oct_density_value(q->d, v * scale);

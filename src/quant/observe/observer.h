@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Observers: what is remembered of a value over all pictures, and the range that follows.
+ * Observers: what is recorded of a value over all images, and the range that follows from it.
  *
- * One pass, bounded memory, mergeable: seeing pictures on several threads and merging gives the
+ * One pass, bounded memory, mergeable: seeing images on several threads and merging gives the
  * same range as seeing them one after the other.
  */
 #ifndef OCT_QUANT_OBSERVE_OBSERVER_H
@@ -97,7 +97,7 @@ int64_t oct_observer_n_ranges(const oct_observer *o);
 oct_status oct_observer_solve(const oct_observer *o, const oct_qspec *spec, float *low,
                               float *high);
 
-/* The range of constants, for weights: "max", "mse", "percentile" over n numbers with a step. */
+/* The range of constants, for weights: "max", "mse", "percentile" over n values with a stride. */
 oct_status oct_weight_range(oct_ctx *ctx, const char *kind, const oct_qspec *spec, const float *w,
                             int64_t n, int64_t step, float *low, float *high);
 

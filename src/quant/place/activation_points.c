@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Points of activations. Each stands where a value is made: it is stored once, and all who read it
- * read the same codes. What only moves data passes codes on.
+ * Points of activations. A value is quantized where it is produced, once for all consumers. Nodes
+ * that only move data pass codes on unchanged.
  */
 #include <string.h>
 
@@ -89,7 +89,7 @@ static oct_status add_point(oct_placer *p, sharing *s, const oct_value *v, const
     return OCT_OK;
 }
 
-/* Where only layers with weights want integers, others go on reading floats. */
+/* Where only layers with weights read integers, other consumers go on reading floats. */
 static bool is_per_reader(const oct_placer *p, sharing *s, const oct_value *v)
 {
     return ((p->t->flags & OCT_TARGET_INPUTS_ONLY) || p->is_divisor[v->id]) &&
@@ -114,8 +114,8 @@ static oct_status add_readers(oct_placer *p, sharing *s, const oct_node *n)
     return OCT_OK;
 }
 
-/* A convolution is integer in some runtimes only if integers follow at once. */
-static oct_status add_behind(oct_placer *p, sharing *s, const oct_node *n)
+/* Some runtimes compute a convolution in integers only if a QuantizeLinear follows it directly. */
+static oct_status add_after_conv(oct_placer *p, sharing *s, const oct_node *n)
 {
     const oct_fusion_group *g = &p->groups.item[p->groups.of_node[n->id]];
     const oct_value *y = oct_node_out(n, 0);
@@ -134,7 +134,7 @@ static oct_status add_sources(oct_placer *p, sharing *s)
         OCT_TRY(add_readers(p, s, n));
         for (int32_t k = 0; k < n->n_out; k++)
             OCT_TRY(add_source(p, s, n->out[k]));
-        OCT_TRY(add_behind(p, s, n));
+        OCT_TRY(add_after_conv(p, s, n));
     }
     for (int32_t i = 0; i < p->g->n_outputs && p->gives_codes; i++) {
         const oct_value *y = p->g->outputs[i];
@@ -182,7 +182,7 @@ static void mark_sources(const oct_placer *p, const oct_value *v)
     }
 }
 
-/* Some runtimes take scales for each channel only if nobody sums over channels. */
+/* Some runtimes take a scale for each channel only if no consumer sums over channels. */
 static void except_dense(oct_placer *p, uint8_t *dense)
 {
     for (const oct_node *n = p->g->first; n; n = n->next)
@@ -208,7 +208,7 @@ static void split_marked(oct_placer *p, sharing *s, const uint8_t *except, float
     }
 }
 
-/* Sums and pools of some hardware, and of ONNX Runtime, have one scale for each operand. */
+/* Add and pools of some hardware, and of ONNX Runtime, take one scale for each operand. */
 static void except_others(oct_placer *p, uint8_t *except)
 {
     const size_t n_ids = (size_t)p->g->root->n_value_ids;
@@ -226,7 +226,7 @@ static void except_others(oct_placer *p, uint8_t *except)
         except[i] |= p->mark[i];
 }
 
-/* Do channels stay apart in it? Then it takes any scale for each of them at no cost. */
+/* Does it compute each channel by itself? Then a scale for each of them costs nothing. */
 static bool is_channelwise(const oct_node *n)
 {
     return oct_node_is(n, &oct_op_add) || oct_node_is(n, &oct_op_mul) ||
@@ -234,10 +234,10 @@ static bool is_channelwise(const oct_node *n)
 }
 
 /*
- * In front of depthwise convolutions each channel has its own scale. Dense ones fold scales into
- * their weights, which costs the weights what it gives the activations: half-way is best for both.
- * What only sums, gates (squeeze and excitation) and global pools read has its own again. Pictures
- * keep one scale, and so do values of one pixel, where nothing is gained.
+ * Inputs of depthwise convolutions have a scale for each channel. Inputs of dense ones have scales
+ * between that and one for all (CHANNEL_SHARE), which are folded into the weights. Values that only
+ * Add, Mul (squeeze and excitation) and global pools read have a scale for each channel again.
+ * Inputs of the network keep one scale, and so do values of one pixel, where nothing is gained.
  */
 static oct_status split_channels(oct_placer *p, sharing *s)
 {
@@ -270,7 +270,7 @@ static oct_status split_channels(oct_placer *p, sharing *s)
     return OCT_OK;
 }
 
-/* --- what a reader cannot take --- */
+/* --- what a consumer cannot take --- */
 
 /* Must all of the operand have one scale? Sums along another axis than 1 cannot be folded. */
 static bool needs_one_scale(const oct_node *n, int32_t i)

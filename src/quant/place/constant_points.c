@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Points of constants: weights, biases, operands of sums. And which points a runtime may do
- * without.
- */
+/* Points of constants: weights, biases, operands of Add and Mul. And pre-activation points, which a
+ * runtime may do without. */
 #include "graph/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
@@ -36,7 +35,7 @@ static oct_status add_weight(oct_placer *p, const oct_node *n, int32_t i)
     return oct_qmap_add(p->m, &q, NULL);
 }
 
-/* Is the bias one number for each output channel, added as it is? */
+/* Is the bias one value for each output channel, added without a factor? */
 static bool is_plain_bias(const oct_node *n, const oct_type *b)
 {
     int wide = 0;
@@ -65,7 +64,7 @@ static oct_status add_bias(oct_placer *p, const oct_node *n, int32_t i)
     return oct_qmap_add(p->m, &q, NULL);
 }
 
-/* The constant of a sum or product of integers. */
+/* The constant operand of an integer Add or Mul. */
 static oct_status add_constant(oct_placer *p, const oct_node *n, int32_t i)
 {
     const oct_qpoint q = {.value = n->in[i],
@@ -100,7 +99,7 @@ oct_status oct_placer_weights(oct_placer *p)
 
 /* --- points that a runtime may do without --- */
 
-/* Does v go into x * sigmoid(x), x * hardsigmoid(x) as two nodes and nowhere else? */
+/* Is x * sigmoid(x) or x * hardsigmoid(x), as two nodes, the only consumer of v? */
 static bool is_before_gate(const oct_value *v, const oct_node *gate)
 {
     const oct_following_act b = oct_activation_after(v);

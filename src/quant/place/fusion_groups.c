@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups: an anchor with the bias, activation and residual sum that a runtime computes at once. */
+/* Fusion groups: an anchor with the bias, activation and residual Add that a runtime fuses with it.
+ */
 #include <string.h>
 
 #include "exec/act.h"
@@ -26,7 +27,7 @@ static const struct anchor {
 
 typedef struct finder {
     const oct_target *t;
-    const oct_node **lead; /* by node id: the anchor it stands behind, itself, or NULL */
+    const oct_node **lead; /* by node id: the anchor of its group, itself, or NULL */
 } finder;
 
 /* An activation that is written as several nodes, all of them functions of one value. */
@@ -70,8 +71,8 @@ static bool is_scalar(const oct_value *v)
     return v->data && oct_tensor_len(v->data) == 1;
 }
 
-/* Is every operand of n the value, a part's result, or one number? */
-static bool may_join(const finder *f, const island *s, const oct_node *n, const oct_value *v)
+/* Is every operand of n the value, a part's result, or a scalar constant? */
+static bool may_belong(const finder *f, const island *s, const oct_node *n, const oct_value *v)
 {
     if (!is_free(f, n) || n->graph != v->graph || is_part(s, n)) return false;
     if (!(n->op->flags & OCT_OP_ELEMENTWISE) || !oct_type_equal(&n->out[0]->type, &v->type))
@@ -99,7 +100,7 @@ static const oct_node *next_part(const finder *f, const island *s, const oct_val
         const oct_value *x = i < 0 ? v : s->part[i]->out[0];
 
         for (int32_t k = 0; k < x->n_users; k++)
-            if (may_join(f, s, x->users[k], v)) return x->users[k];
+            if (may_belong(f, s, x->users[k], v)) return x->users[k];
     }
     return NULL;
 }
@@ -190,7 +191,7 @@ static bool take_act(finder *f, oct_fusion_group *g, bool is_first)
     return true;
 }
 
-/* Add of a constant vector behind a product without one: its bias. */
+/* Add of a constant vector after a product without a bias: its bias. */
 static void take_bias(finder *f, oct_fusion_group *g)
 {
     const oct_value *v = g->last->out[0];
@@ -206,7 +207,7 @@ static void take_bias(finder *f, oct_fusion_group *g)
     if (wide <= 1) take(f, g, u);
 }
 
-/* Mul(x, number) whose only reader is the sum: the residual's factor, part of the group. */
+/* Mul(x, scalar) whose only consumer is the Add: the residual's factor, part of the group. */
 static const oct_node *factor_of(const finder *f, const oct_value *v)
 {
     const oct_node *n = v->producer;
@@ -247,7 +248,7 @@ static void grow(finder *f, oct_fusion_group *g)
         if (!has_act && take_act(f, g, !had_add))
             has_act = true;
         else if (may_add && take_residual(f, g))
-            has_act = false; /* one more may follow the sum */
+            has_act = false; /* one more may follow the Add */
         else
             break;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which scales an operand has, channel by channel, through all that moves data in front of it. */
+/* Which scales an operand has, channel by channel, traced through data-moving nodes upstream. */
 #include <string.h>
 
 #include "graph/channels.h"
@@ -13,7 +13,7 @@ typedef struct step {
     const oct_value *v;
     int32_t point;      /* a source: the point that decides; else -1 */
     int32_t first;      /* a source: its first label */
-    int32_t next;       /* while searching: the operand to look at next */
+    int32_t next;       /* while searching: the next operand to visit */
     oct_tensor *labels; /* NULL: cannot be told */
 } step;
 
@@ -22,7 +22,7 @@ typedef struct trace {
     oct_ctx *ctx;
     step *steps;
     size_t n, cap;
-    int32_t *stack; /* indices of steps being looked at */
+    int32_t *stack; /* indices of steps being visited */
     size_t n_stack, cap_stack;
     int32_t *order; /* operands before what is made of them */
     size_t n_order, cap_order;

@@ -21,7 +21,7 @@ oct_qrole oct_operand_role(const oct_node *n, int32_t i)
     return role;
 }
 
-/* Parts of one value put together again: nothing to requantize. */
+/* A Concat of slices of one value: they have one scale already, nothing to requantize. */
 static bool has_one_origin(const oct_placer *p, const oct_node *concat)
 {
     const oct_value *first = NULL;
@@ -48,7 +48,7 @@ const oct_value *oct_placer_origin(const oct_placer *p, const oct_value *v)
     return v;
 }
 
-/* In order, so that what is in front of a Concat is known when it is looked at. */
+/* In graph order, so that the Concats upstream of one are known when it is decided. */
 static oct_status find_requantized(oct_placer *p)
 {
     if (p->t->concat != OCT_CONCAT_REQUANTIZE) return OCT_OK;
@@ -135,7 +135,7 @@ static oct_status choose_groups(oct_placer *p, const uint8_t *is_tail)
     return OCT_OK;
 }
 
-/* --- who reads integers --- */
+/* --- which values are read as integers --- */
 
 /* From the outputs to the inputs: values that integer groups read. An elementwise group is
  * quantized only if an integer consumer follows; otherwise it would add error and gain no speed. */
@@ -245,7 +245,8 @@ static void balance_products(oct_placer *p)
 
 /* --- divisors --- */
 
-/* Sums and means are cheap in float; what would be rounded to 0 in codes is not divided by then. */
+/* A divisor that is rounded to 0 is fatal, and the sums and means that make one are cheap in float.
+ */
 static void keep_divisor(oct_placer *p, const oct_value *v, int depth)
 {
     static const char *const through[] = {"Sqrt", "Abs", "Cast"};
@@ -263,7 +264,7 @@ static void keep_divisor(oct_placer *p, const oct_value *v, int depth)
                                                "kept in float: something is divided by its result"};
     if (is_word(by->op->name, through, OCT_COUNT(through)) || oct_node_moves_data(by))
         keep_divisor(p, by->in[0], depth - 1);
-    else if (oct_node_is(by, &oct_op_add)) /* with the small number that keeps it from zero */
+    else if (oct_node_is(by, &oct_op_add)) /* the epsilon that keeps it from zero */
         for (int32_t i = 0; i < by->n_in; i++)
             keep_divisor(p, by->in[i], OCT_MIN(depth - 1, 1));
 }
@@ -281,7 +282,7 @@ static void keep_divisors(oct_placer *p)
 
 /* --- all --- */
 
-/* What the user wants in float. */
+/* What the settings keep in float. */
 static oct_status read_scopes(oct_placer *p, const oct_quantize_options *o)
 {
     const size_t n = (size_t)p->g->root->n_node_ids + 1;

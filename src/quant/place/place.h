@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where integers stand: groups, the tail, scopes, points. */
+/* Which tensors are quantized: fusion groups, the tail, scopes, points. */
 #ifndef OCT_QUANT_PLACE_PLACE_H
 #define OCT_QUANT_PLACE_PLACE_H
 
@@ -20,8 +20,8 @@ typedef enum oct_fusion_act {
 
 typedef struct oct_fusion_group {
     const oct_node *anchor, *last; /* the same for a node alone */
-    oct_fusion_act act;            /* directly behind the anchor */
-    const oct_node *add;           /* residual sum inside, or NULL */
+    oct_fusion_act act;            /* directly after the anchor */
+    const oct_node *add;           /* residual Add inside, or NULL */
 } oct_fusion_group;
 
 /* by node id: index of its group; groups in graph order. Sigmoid + Mul (SiLU), HardSigmoid + Mul
@@ -38,13 +38,13 @@ oct_status oct_fusion_groups_find(const oct_graph *g, const oct_target *t, oct_a
 /* --- the tail (tail.c) --- */
 
 /* by node id: 1 if the node belongs to the tail (nothing with weights comes after it, except a
- * fixed projection behind Softmax). text: one sentence. setting: "auto", "off" or names. */
+ * fixed projection after Softmax). text: one sentence. setting: "auto", "off" or names. */
 oct_status oct_tail_find(const oct_graph *g, const char *setting, oct_arena *a, uint8_t *is_tail,
                          const char **text);
 
 /* --- scopes (scope.c) --- */
 
-/* by node id: why the user wants it in float, or NULL. */
+/* by node id: why the settings keep it in float, or NULL. */
 oct_status oct_scope_reasons(const oct_graph *g, const oct_quantize_options *o, oct_arena *a,
                              const char **reason);
 
@@ -53,7 +53,7 @@ oct_status oct_scope_reasons(const oct_graph *g, const oct_quantize_options *o, 
 const char *oct_scope_near(const oct_graph *g, const char *name, char *text, size_t size);
 
 /* Marks by node id what one name means: a node or value, a module path (heads.head1.reg_convs,
- * NNCF's Head[head1]/Conv2d[pred] too), a glob, or a pattern behind {re}. 0: nothing. */
+ * NNCF's Head[head1]/Conv2d[pred] too), a glob, or a pattern after {re}. 0: nothing. */
 oct_status oct_scope_match_name(const oct_graph *g, const char *name, uint8_t *marks, int32_t *n);
 oct_status oct_scope_match_pattern(const oct_graph *g, const char *pattern, uint8_t *marks,
                                    int32_t *n);

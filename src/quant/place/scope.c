@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scopes: which nodes the user wants in float, and which settings some of them have. */
+/* Scopes: which nodes the settings keep in float, and settings of single layers. */
 #include <stdio.h>
 #include <string.h>
 

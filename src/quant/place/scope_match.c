@@ -75,7 +75,7 @@ static const char *next_part(const char *path)
     return dot ? dot + 1 : NULL;
 }
 
-/* A path of several parts may begin anywhere in the name, one part only at its start or behind the
+/* A path of several parts may begin anywhere in the name, one part only at its start or after the
  * name of the whole model: "conv" is not every layer with a conv in its name. */
 static bool in_module(const char *name, const char *module)
 {

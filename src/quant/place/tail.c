@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tail of a network: what comes behind its last layers with weights. Boxes in pixels and scores
- * below one meet there; 8 bits for both together would lose the scores.
+ * The tail of a network: what follows its last layers with weights. Boxes in pixels and scores
+ * below one are concatenated there; one 8-bit scale for both would round the scores to zero.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "quant/place/place.h"
 
-enum { MAX_MOVES = 16 }; /* nodes between a Softmax and the projection behind it */
+enum { MAX_MOVES = 16 }; /* nodes between a Softmax and the projection after it */
 
 typedef struct tail {
     const oct_graph *g;
@@ -18,7 +18,7 @@ typedef struct tail {
     uint8_t *is_tail;
 } tail;
 
-/* Indices of the best: what is behind does not depend on features step by step. */
+/* Chooses indices: what follows is a selection, not a function of the features. */
 static bool selects(const oct_node *n)
 {
     return oct_node_is(n, &oct_op_non_max_suppression) || oct_node_is(n, &oct_op_top_k);
@@ -29,7 +29,7 @@ static bool is_float(const oct_value *v)
     return v && oct_dtype_is_float(v->type.dtype);
 }
 
-/* A projection with fixed weights of what Softmax made: expected values, not features. */
+/* A projection with fixed weights of a Softmax (DFL): expected values, not features. */
 static bool is_projection(const oct_node *n)
 {
     const oct_value *v = oct_node_in(n, 0);
@@ -143,7 +143,7 @@ static bool feeds_choice(const oct_node *n)
     return false;
 }
 
-static void look(const tail *t, contents *c)
+static void find_contents(const tail *t, contents *c)
 {
     static const oct_op *const scoring[] = {&oct_op_softmax, &oct_op_sigmoid, &oct_op_log_softmax,
                                             &oct_op_hardmax};
@@ -173,7 +173,7 @@ static oct_status describe(const tail *t, bool is_named, oct_arena *a, const cha
 {
     contents c = {.first = NULL};
 
-    look(t, &c);
+    find_contents(t, &c);
     if (!c.n) return OCT_OK;
     *text = oct_arena_printf(a, "tail of %d node%s from '%s' on: %s; kept in float", (int)c.n,
                              c.n == 1 ? "" : "s", c.first->name, reason(&c, is_named));

@@ -8,8 +8,8 @@
 #include "op/op.h"
 #include "quant/activation_after.h"
 
-/* SiLU's lowest value is -0.27846: a step that does not divide it moves the whole negative lobe,
- * which holds much of what the network knows, by up to half a step. */
+/* SiLU's lowest value is -0.27846. Many values lie there: a scale that does not divide it shifts
+ * the whole negative lobe by up to half a step. */
 #define SILU_DEPTH 0.27846f
 
 /* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. Powers of
@@ -36,7 +36,7 @@ static oct_status nothing_seen(const oct_qmap *m, const oct_value *v)
     return oct_fail(m->ctx, OCT_ERR_STATE, "nothing was seen of value '%s'", v->name);
 }
 
-/* All that was seen under one scale: w of its own value, and of points that it dominates. */
+/* All that was seen of values that share one scale: the point's own (w), and those it dominates. */
 static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration *c,
                          const oct_watch *w, oct_observer **out)
 {
@@ -61,7 +61,7 @@ static oct_status gather(const oct_qmap *m, int32_t root, const oct_calibration 
     return OCT_OK;
 }
 
-/* Symmetric without a sign asked for: values that are never negative keep all codes above zero. */
+/* Symmetric and unsigned: values that are never negative use all codes; others become signed. */
 static void choose_sign(oct_qspec *s, const float *low, int64_t n)
 {
     bool negative = false;
@@ -69,11 +69,11 @@ static void choose_sign(oct_qspec *s, const float *low, int64_t n)
     if (!s->is_symmetric || s->is_signed) return;
     for (int64_t i = 0; i < n; i++)
         negative |= low[i] < 0;
-    s->is_signed = s->is_symmetric = negative; /* from zero upwards: nothing to be symmetric to */
+    s->is_signed = s->is_symmetric = negative; /* never negative: asymmetric from zero up */
 }
 
-static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, const double *worth,
-                              bool is_silu, oct_arena *a)
+static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen,
+                              const double *importance, bool is_silu, oct_arena *a)
 {
     const int64_t n = oct_observer_n_ranges(seen);
     oct_qpoint *p = &m->points[i];
@@ -89,7 +89,7 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     choose_sign(&p->spec, low, n);
     for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
-    oct_solve_channel_scales(p, worth, scale, zero, n);
+    oct_solve_channel_scales(p, importance, scale, zero, n);
     for (int64_t k = 0; k < n && is_silu; k++)
         is_snapped |= snap_to_silu(&p->spec, &scale[k], &zero[k]);
     p->observer = seen->row->name;
@@ -104,50 +104,52 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen, 
     return oct_qpoint_set(m, i, scale, zero, n, by);
 }
 
-/* What follows a value, between the ends of what the codes behind it can hold. */
-typedef struct ends {
+/* The activation after a value, clamped to the range of the quantizer after it. */
+typedef struct clamped_act {
     float (*follow)(const void *user, float x);
     const void *user;
     float low, high;
-} ends;
+} clamped_act;
 
-static float follow_to_ends(const void *user, float x)
+static float apply_clamped(const void *user, float x)
 {
-    const ends *e = user;
+    const clamped_act *e = user;
     const float y = e->follow(e->user, x);
 
     return OCT_MIN(OCT_MAX(y, e->low), e->high);
 }
 
-/* What the activation's own codes cut off is lost anyway: no step of this point is spent on it. */
-static void heed_result(const oct_qmap *m, const oct_value *v, oct_observer *seen, ends *e)
+/* The quantizer after the activation clips to [low, high]. Clamp to that here too, so that the
+ * range search does not pay for values that are clipped later. */
+static void clamp_to_result(const oct_qmap *m, const oct_value *v, oct_observer *seen,
+                            clamped_act *e)
 {
     const oct_value *result = oct_activation_after(v).result;
     const int32_t k = m->of_value[result->id];
     const oct_qpoint *p = k >= 0 ? oct_qmap_root(m, k) : NULL;
 
     if (!p || p->state != OCT_QSTATE_ACTIVE || p->n != 1) return;
-    *e = (ends){.follow = seen->options.follow, .user = seen->options.follow_user};
+    *e = (clamped_act){.follow = seen->options.follow, .user = seen->options.follow_user};
     oct_qspec_range(&p->spec, p->scale[0], p->zero[0], &e->low, &e->high);
-    seen->options.follow = follow_to_ends;
+    seen->options.follow = apply_clamped;
     seen->options.follow_user = e;
 }
 
-static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c, const double *worth,
-                             bool follows, oct_arena *a)
+static oct_status solve_seen(oct_qmap *m, int32_t i, const oct_calibration *c,
+                             const double *importance, bool follows, oct_arena *a)
 {
     const oct_qpoint *p = &m->points[i];
     const oct_watch *w = oct_calibration_of(c, p->value);
     oct_observer *seen = NULL;
     oct_status st;
-    ends e;
+    clamped_act e;
 
     if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->value->data) return OCT_OK;
     if (!w || !w->range) return nothing_seen(m, p->value);
     if ((w->range->options.follow != NULL) != follows) return OCT_OK;
     st = gather(m, i, c, w, &seen);
-    if (!st && follows) heed_result(m, p->value, seen, &e);
-    if (!st) st = solve_point(m, i, seen, worth, oct_is_silu(p->value), a);
+    if (!st && follows) clamp_to_result(m, p->value, seen, &e);
+    if (!st) st = solve_point(m, i, seen, importance, oct_is_silu(p->value), a);
     oct_observer_free(seen);
     oct_arena_reset(a);
     return st;
@@ -157,19 +159,19 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
 {
     oct_arena *a = oct_arena_new(m->ctx), *kept = oct_arena_new(m->ctx);
     oct_status st = a && kept ? OCT_OK : OCT_ERR_MEMORY;
-    double **worth = NULL;
+    double **importance = NULL;
 
-    if (!st) st = oct_channel_importance(m, kept, &worth);
-    /* first what activations make, then what they are made of */
+    if (!st) st = oct_channel_importance(m, kept, &importance);
+    /* results of activations first: the range of a pre-activation depends on them */
     for (int follows = 0; follows < 2; follows++)
         for (int32_t i = 0; i < m->n_points && !st; i++)
-            st = solve_seen(m, i, c, worth[i], follows, a);
+            st = solve_seen(m, i, c, importance[i], follows, a);
     oct_arena_free(kept);
     oct_arena_free(a);
     return st;
 }
 
-/* --- what is moved, without what shares its scale --- */
+/* --- one consumer's point, without the values that share its scale elsewhere --- */
 
 typedef struct walk {
     const oct_calibration *c;
@@ -187,8 +189,8 @@ static void visit(walk *w, const oct_value *v)
     w->todo[w->n++] = v;
 }
 
-/* What was seen of a source, or else where the value is moved from. */
-static oct_status look_behind(const oct_qmap *m, walk *w, const oct_value *v)
+/* Adds what was seen of a value, or visits the values it is moved from. */
+static oct_status gather_upstream(const oct_qmap *m, walk *w, const oct_value *v)
 {
     const oct_watch *seen = oct_calibration_of(w->c, v);
 
@@ -213,7 +215,7 @@ static oct_status solve_moved(oct_qmap *m, int32_t point, walk *w, oct_arena *a)
     if (!w->todo || !w->is_known) return OCT_ERR_MEMORY;
     visit(w, m->points[point].value);
     while (w->n > 0)
-        OCT_TRY(look_behind(m, w, w->todo[--w->n]));
+        OCT_TRY(gather_upstream(m, w, w->todo[--w->n]));
     if (!w->all) return nothing_seen(m, m->points[point].value);
     return solve_point(m, point, w->all, NULL, w->is_silu, a);
 }

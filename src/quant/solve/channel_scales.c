@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scales of channels that dense convolutions read: between each channel's own and one for all,
- * finer for channels whose weights are large.
+ * finer for channels with large weights.
  *
- * Rounding a channel of step s, which meets weights of size w, puts an error of s * w into the sum.
- * A fine step is not free: the layer's weights are multiplied by it, and those of fine channels get
- * fewer codes. What meets large weights can afford that, and gains most.
+ * Rounding a channel with scale s, whose weights have size w, adds an error of s * w to the
+ * accumulator. A small scale is not free: it is folded into the layer's weights, so the weights of
+ * that channel get fewer codes. Channels with large weights can afford that, and gain most.
  */
 #include <math.h>
 
 #include "op/op.h"
 #include "quant/solve/solve.h"
 
-#define WORTH_SHARE 0.25 /* exponent of what a channel is worth: measured, docs/accuracy.md */
-#define WORTH_LEAST 0.02 /* of the mean: channels that nobody needs may be only so much coarser */
+#define IMPORTANCE_EXPONENT 0.25 /* measured: docs/accuracy.md */
+#define IMPORTANCE_LEAST    0.02 /* of the mean: bounds how coarse channels without weights get */
 
-/* --- what channels are worth --- */
+/* --- importance of channels --- */
 
 /* Squares of the weights of each input channel, 1 on average. */
 static oct_status find_columns(const oct_qpoint *p, int64_t n, oct_arena *a, double **out)
@@ -36,13 +36,13 @@ static oct_status find_columns(const oct_qpoint *p, int64_t n, oct_arena *a, dou
     return OCT_OK;
 }
 
-/* Powers of two are too coarse for it: the sizes of weights seldom differ by whole ones. */
-static bool takes_worth(const oct_qpoint *p)
+/* Powers of two are too coarse to follow it: weights seldom differ by a factor of two. */
+static bool takes_importance(const oct_qpoint *p)
 {
     return p->channel_share < 1.0f && !p->spec.is_pow2;
 }
 
-/* Adds what one layer's weights say to the points its channels come from. */
+/* Adds the weights of one layer to the points that its input channels come from. */
 static oct_status add_layer(const oct_qmap *m, const oct_qpoint *p, oct_arena *a, double **sum)
 {
     oct_weight_axes ax;
@@ -58,7 +58,7 @@ static oct_status add_layer(const oct_qmap *m, const oct_qpoint *p, oct_arena *a
     for (int64_t c = 0; c < n; c++) {
         const int32_t point = from[c].point;
 
-        if (point < 0 || !takes_worth(&m->points[point])) continue;
+        if (point < 0 || !takes_importance(&m->points[point])) continue;
         if (!sum[point])
             sum[point] =
                 oct_arena_array(a, (size_t)m->points[point].value->type.dim[1], sizeof(double));
@@ -68,14 +68,14 @@ static oct_status add_layer(const oct_qmap *m, const oct_qpoint *p, oct_arena *a
     return OCT_OK;
 }
 
-static void to_worth(double *x, int64_t n)
+static void to_importance(double *x, int64_t n)
 {
     double mean = 0;
 
     for (int64_t c = 0; c < n; c++)
         mean += (x[c] = sqrt(x[c])) / (double)n;
     for (int64_t c = 0; c < n; c++)
-        x[c] = mean > 0 ? OCT_MAX(x[c] / mean, WORTH_LEAST) : 1;
+        x[c] = mean > 0 ? OCT_MAX(x[c] / mean, IMPORTANCE_LEAST) : 1;
 }
 
 oct_status oct_channel_importance(const oct_qmap *m, oct_arena *a, double ***out)
@@ -86,21 +86,21 @@ oct_status oct_channel_importance(const oct_qmap *m, oct_arena *a, double ***out
     for (int32_t i = 0; i < m->n_points; i++)
         OCT_TRY(add_layer(m, &m->points[i], a, sum));
     for (int32_t i = 0; i < m->n_points; i++)
-        if (sum[i]) to_worth(sum[i], m->points[i].value->type.dim[1]);
+        if (sum[i]) to_importance(sum[i], m->points[i].value->type.dim[1]);
     return OCT_OK;
 }
 
 /* --- scales --- */
 
-/* The logarithm of what a channel's own scale is divided by, before what is common to all. */
-static double factor(const oct_qpoint *p, const double *worth, const float *scale, int64_t i)
+/* Logarithm of the factor by which a channel's own scale is made finer, up to a common term. */
+static double factor(const oct_qpoint *p, const double *importance, const float *scale, int64_t i)
 {
     return (1 - (double)p->channel_share) * log2((double)scale[i]) +
-           (worth ? WORTH_SHARE * log2(worth[i]) : 0);
+           (importance ? IMPORTANCE_EXPONENT * log2(importance[i]) : 0);
 }
 
-void oct_solve_channel_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
-                              int64_t n)
+void oct_solve_channel_scales(const oct_qpoint *p, const double *importance, float *scale,
+                              int32_t *zero, int64_t n)
 {
     int32_t low_code, high_code;
     double most = -INFINITY;
@@ -108,10 +108,10 @@ void oct_solve_channel_scales(const oct_qpoint *p, const double *worth, float *s
     if (n <= 1 || p->channel_share >= 1.0f) return;
     oct_qspec_limits(&p->spec, &low_code, &high_code);
     for (int64_t i = 0; i < n; i++)
-        most = fmax(most, factor(p, worth, scale, i));
+        most = fmax(most, factor(p, importance, scale, i));
     for (int64_t i = 0; i < n; i++) {
         const float low = scale[i] * (float)(low_code - zero[i]);
-        double to = log2((double)scale[i]) + most - factor(p, worth, scale, i);
+        double to = log2((double)scale[i]) + most - factor(p, importance, scale, i);
 
         if (p->spec.is_pow2) to = ceil(to - 0.5); /* the nearest, of two the finer one */
         scale[i] = (float)exp2(to);

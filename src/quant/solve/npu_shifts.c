@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of shifters. An NPU with power-of-two scales 2^-p rescales by shifting, and its shifters
- * have room for some bits only (the limits are those of AMD's DPU and NPU). Where exponents that
- * fit the numbers best do not fit the shifter, the finer side gets coarser: that loses bits which
+ * Limits of shifters. An NPU with power-of-two scales 2^-p requantizes by shifting, and its
+ * shifters have a limited width (the limits are those of AMD's DPU and NPU). Where the best
+ * exponents do not fit the shifter, the finer of the two scales gets coarser: that loses bits which
  * the shift would lose anyway.
  */
 #include <math.h>
@@ -20,7 +20,7 @@ enum {
     PRODUCT_HIGH = 32, /* products of activations: sum of operands - result; at least 0 */
     CUT_HIGH = 16,     /* layers: input + weight - result; at least 0 */
     BIAS_HIGH = 15,    /* layers: input + weight - bias */
-    SUM_BITS = 16      /* that a bias may be shifted by, together with the result's cut */
+    SUM_BITS = 16      /* that a bias may be shifted by, together with the shift to the result */
 };
 
 typedef struct shifts {
@@ -45,7 +45,7 @@ static const oct_qpoint *input_of(const shifts *s, const oct_node *n, int32_t i)
     return i < n->n_in && n->in[i] ? decider(s, oct_qmap_at(s->m, n, i)) : NULL;
 }
 
-/* The point behind a node, or behind the activation that is part of it. */
+/* The point of a node's result, or of the activation that is fused with it. */
 static const oct_qpoint *result_of(const shifts *s, const oct_node *n)
 {
     const oct_value *v = n->out[0];
@@ -111,14 +111,14 @@ static void fit_product(shifts *s, const oct_node *n)
     }
 }
 
-/* The unit of a layer's sums: input times weight. */
+/* Exponent of a layer's accumulator: input plus weight. */
 static int unit(const shifts *s, const oct_qpoint *x, const oct_qpoint *w, int64_t k)
 {
     return exponent(s, w, k) + (w->fold ? -ilogbf(w->fold_scale) : exponent(s, x, k));
 }
 
-/* A result finer than the sum it comes from gains nothing; a sum much finer than it is cut, and so
- * is one much finer than its bias. */
+/* A result finer than its accumulator gains nothing; an accumulator much finer than its result or
+ * its bias does not fit the shifter. */
 static void fit_layer(shifts *s, const oct_node *n)
 {
     const oct_qpoint *x = input_of(s, n, 0), *w = input_of(s, n, 1), *y = result_of(s, n);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ONNX Runtime turns DequantizeLinear, operator, QuantizeLinear into one integer operator whenever
- * the integer types agree, and then refuses the file if a scale is not a single number. Signed and
- * unsigned codes of the same values are as good as each other, so around an operator with scales
- * for each channel the types are made to differ: such a file is computed in float there, slower
- * but right. It makes signed codes with a single scale unsigned by itself, so those with a scale
- * for each channel are the signed ones.
+ * ONNX Runtime fuses DequantizeLinear, operator and QuantizeLinear into one integer operator
+ * whenever the integer types agree, and then refuses the file if a scale is not a scalar. Signed
+ * and unsigned codes represent the same values, so around an operator with a scale for each channel
+ * the types are made to differ: ONNX Runtime then computes it in float, slower but right. It makes
+ * signed codes with a single scale unsigned by itself, so those with a scale for each channel are
+ * the signed ones.
  */
 #include "graph/channels.h"
 #include "op/op.h"
 #include "quant/solve/solve.h"
 
-/* The point of what stands directly behind v, or NULL. */
+/* The active point of a value, or NULL. */
 static oct_qpoint *point_of(oct_qmap *m, const oct_value *v)
 {
     const int32_t i = v && !v->data ? m->of_value[v->id] : -1;
@@ -19,7 +19,7 @@ static oct_qpoint *point_of(oct_qmap *m, const oct_value *v)
     return i >= 0 && m->points[i].state == OCT_QSTATE_ACTIVE ? &m->points[i] : NULL;
 }
 
-/* What an activation that may vanish into the codes is behind of. */
+/* The node that Relu and Clip without a point of their own are fused with. */
 static const oct_node *anchor_of(oct_qmap *m, const oct_node *n)
 {
     while ((oct_node_is(n, &oct_op_relu) || oct_node_is(n, &oct_op_clip)) && n->in[0]->producer &&
@@ -28,7 +28,7 @@ static const oct_node *anchor_of(oct_qmap *m, const oct_node *n)
     return n;
 }
 
-/* Do all operands of n come as codes of the same type? has_channels: with a scale for each. */
+/* Do all operands of n have codes of the same type? has_channels: one has a scale for each. */
 static bool agree(oct_qmap *m, const oct_node *n, bool *is_signed, bool *has_channels)
 {
     int found = 0;
@@ -60,7 +60,7 @@ static oct_status change_sign(oct_qmap *m, int32_t i, oct_arena *a)
                           p->spec.is_signed ? "signed for ORT" : "unsigned for ORT");
 }
 
-/* One scale, written as many: then it may be signed. */
+/* One scale, repeated for each channel: then ONNX Runtime leaves signed codes alone. */
 static oct_status spread(oct_qmap *m, int32_t i, oct_arena *a)
 {
     oct_qpoint *p = &m->points[i];

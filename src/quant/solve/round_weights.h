@@ -2,7 +2,7 @@
 /*
  * Weights to codes. The taps of a kernel see neighbouring pixels, which are much alike, so errors
  * of one sign add up: the taps that are nearest to a tie are rounded the other way until what is
- * left of each kernel's sum is at most half a step. What clipping takes is not made up for.
+ * left of the error of each kernel's sum is at most half a step. Clipped parts are not made up for.
  */
 #ifndef OCT_QUANT_SOLVE_ROUND_WEIGHTS_H
 #define OCT_QUANT_SOLVE_ROUND_WEIGHTS_H

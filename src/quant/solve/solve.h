@@ -18,28 +18,29 @@ bool oct_qpoint_is_observed(const oct_qpoint *p);
  * nothing else consumes it. Other points are left alone. */
 oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o);
 
-/* How much each channel of a point counts for the dense layers behind it, by point; NULL: none
- * reads it (channel_scales.c). */
+/* By point: how much each channel counts for the dense layers that consume it, 1 on average; NULL:
+ * none does (channel_scales.c). */
 oct_status oct_channel_importance(const oct_qmap *m, oct_arena *a, double ***out);
 
-/* Scales between the channels' own and the largest of them (`channel_share`), finer for what is
- * worth more; the low ends stay where they are. worth: NULL: all the same. */
-void oct_solve_channel_scales(const oct_qpoint *p, const double *worth, float *scale, int32_t *zero,
-                              int64_t n);
+/* Scales between the channels' own and the largest of them (`channel_share`), finer for channels of
+ * more importance; the low ends of the ranges stay. importance NULL: all the same. */
+void oct_solve_channel_scales(const oct_qpoint *p, const double *importance, float *scale,
+                              int32_t *zero, int64_t n);
 
 /* Scales of activations (activation_scales.c), then of weights, which may depend on them
  * (weight_scales.c). */
 oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 
-/* The scale of one point from what was seen of the values that its own is moved from, without
- * others that share a scale with them. */
+/* Solves one point again by itself: from what was seen of the values that its own is moved from,
+ * without others that share a scale with them. */
 oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
-/* Powers of two that the shifters of NPUs can do (npu_shifts.c); others are left alone. */
+/* Changes power-of-two scales so that the shifts between them fit an NPU (npu_shifts.c). */
 oct_status oct_npu_shifts(oct_qmap *m);
 
-/* Signs of codes, so that ONNX Runtime leaves alone what it cannot compute (ort_signs.c). */
+/* Signed or unsigned codes, so that ONNX Runtime does not fuse what it has no kernel for
+ * (ort_signs.c). */
 oct_status oct_ort_signs(oct_qmap *m);
 
 /*

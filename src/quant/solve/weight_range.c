@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranges of constants: all numbers are there, so nothing is estimated. */
+/* Ranges of constants: all values are known, so nothing is estimated. */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@ enum { LANES = 16, CHUNK = 4096 };
 
 typedef struct weights {
     const oct_qspec *spec;
-    float *w; /* n, one behind the other */
+    float *w; /* n, contiguous */
     int64_t n;
     float low, high; /* of all, 0 included */
 } weights;
 
-/* Squared error of n numbers; n is a multiple of LANES and at most CHUNK. */
+/* Squared error of n values; n is a multiple of LANES and at most CHUNK. */
 static double chunk_error(const float *w, int64_t n, float scale, float lo, float hi)
 {
     const float inv = 1.0f / scale;
@@ -51,7 +51,7 @@ static double error_of(const weights *q, float low, float high)
     oct_qspec_limits(q->spec, &code_low, &code_high);
     lo = (float)(code_low - zero);
     hi = (float)(code_high - zero);
-    /* What is behind the last is zero up to a full row, and zero makes no error. */
+    /* The values after the last are zero up to a full row, and zero makes no error. */
     for (int64_t i = 0; i < q->n; i += CHUNK)
         sum += chunk_error(q->w + i, OCT_MIN((q->n - i + LANES - 1) / LANES * LANES, CHUNK), scale,
                            lo, hi);
@@ -134,7 +134,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of sorted numbers, with interpolation. */
+/* Of sorted values, with interpolation. */
 static float quantile(const float *w, int64_t n, double part)
 {
     const double at = part * (double)(n - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Scales of weights. Where an input has a scale for each channel, the weights take those scales in
- * first (w * fold), so that the integer sum needs only one: no cost at run time, and none in
+ * first (w * fold), so that the accumulator needs only one: no cost at run time, and none in
  * accuracy as long as weights have a scale for each output.
  */
 #include <math.h>
@@ -107,8 +107,8 @@ static lanes lanes_of(const oct_tensor *w, int axis)
 
 /* A bias is stored in 32 bits at input scale * weight scale. A channel whose weights are next to
  * nothing beside its bias (dead ones: scales of 1e-11) gets a scale that leaves the bias room, and
- * as much again for its correction. Below this, weights move the sum by less than a rounding of
- * the result, so live channels never come near. */
+ * as much again for its correction. Below this, weights move the accumulator by less than a
+ * rounding of the result, so live channels never come near. */
 #define BIAS_ROOM 0x1p29
 
 static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, float *scale,

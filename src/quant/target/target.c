@@ -17,9 +17,9 @@
 /*
  * octet: everything whose result is a function of a few codes. Not Div, whose result is unbounded
  * where a rounded divisor comes near zero; not Softmax and the normalisations, which cost little
- * and whose inputs (logits, sums) need more than 8 bits: NNCF leaves them in float for the same
- * reason. Max and Min would be cheap, but nobody fuses them, so their operands would be rounded for
- * nothing.
+ * and whose inputs (logits, variances) need more than 8 bits: NNCF leaves them in float for the
+ * same reason. Max and Min would be cheap, but no kernel fuses them, so their operands would be
+ * rounded for nothing.
  */
 static const char *const octet_ops[] = {
     "Conv",        "ConvTranspose",
@@ -48,9 +48,9 @@ static const char *const ort_ops[] = {
 
 /*
  * ONNX Runtime 1.31, 2 threads of a CPU with AVX-512 VNNI, as its profiler sees the layers of five
- * detectors. Float activations behind convolutions are free or one pass, SiLU in integers is two;
+ * detectors. Float activations after convolutions are free or one pass, SiLU in integers is two;
  * depthwise convolutions are slower in integers, unless their channels do not fit float's blocks;
- * at a border values are rounded, turned and reordered, or the reverse.
+ * at a border values are quantized, transposed and reordered, or the reverse.
  */
 static const oct_cost_row ort_costs[OCT_COST_COUNT] = {
     [OCT_COST_CONV] = {{15e3, 0.10, 0.0025, 32}, {12e3, 0.05, 0.0111, 16}},
@@ -58,8 +58,8 @@ static const oct_cost_row ort_costs[OCT_COST_COUNT] = {
     [OCT_COST_DEPTHWISE_ODD] = {{20e3, 0, 0.059, 0}, {20e3, 0, 0.095, 0}},
     [OCT_COST_GATE] = {{19e3, 0.25, 0, 0}, {7e3, 0.16, 0, 0}},
     [OCT_COST_ACT] = {{10e3, 0.13, 0, 0}, {0, 0, 0, 0}},
-    [OCT_COST_SUM] = {{9e3, 0.09, 0, 0}, {7e3, 0.10, 0, 0}},
-    [OCT_COST_JOIN] = {{8e3, 0.10, 0, 0}, {10e3, 0.20, 0, 0}},
+    [OCT_COST_ADD] = {{9e3, 0.09, 0, 0}, {7e3, 0.10, 0, 0}},
+    [OCT_COST_CONCAT] = {{8e3, 0.10, 0, 0}, {10e3, 0.20, 0, 0}},
     [OCT_COST_BORDER] = {{20e3, 0.30, 0, 0}, {25e3, 0.35, 0, 0}},
 };
 
@@ -113,7 +113,7 @@ static const char *const npu_ops[] = {
 static const oct_target table[] = {
     {
         .name = "octet",
-        .help = "octet's own runtime: activations per channel in front of depthwise convolutions",
+        .help = "octet's own runtime: activations per channel before depthwise convolutions",
         .best_for = "octet's own runtime",
         .act = U8_ASYMMETRIC,
         .weight = S8_CHANNELS,

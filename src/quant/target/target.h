@@ -19,26 +19,29 @@ typedef enum oct_bias_rule {
 } oct_bias_rule;
 
 enum {
-    /* activations have a scale for each channel in front of depthwise convolutions; only if no
-     * dense layer reads them too; and half-way so in front of other convolutions; only if nothing
-     * but convolutions makes and reads them */
+    /* inputs of depthwise convolutions have a scale for each channel */
     OCT_TARGET_CHANNELS_AT_DEPTHWISE = 1u << 0,
+    /* ... unless a dense layer reads the value too */
     OCT_TARGET_DEPTHWISE_ALONE = 1u << 1,
+    /* inputs of other convolutions have scales half-way between channel and tensor (ADR 9) */
     OCT_TARGET_CHANNELS_AT_DENSE = 1u << 2,
+    /* scales for each channel only between convolutions: nothing else produces or reads the value
+     */
     OCT_TARGET_ONLY_CONV_CHANNELS = 1u << 13,
 
-    OCT_TARGET_FUSES_ACTIVATION = 1u << 3, /* SiLU & co. on the sum; else only Relu and Clip */
+    OCT_TARGET_FUSES_ACTIVATION = 1u << 3, /* SiLU & co. with a layer; else only Relu and Clip */
     OCT_TARGET_FUSES_RESIDUAL = 1u << 4,   /* conv + Add (+ act) without a point between */
-    OCT_TARGET_QDQ_AFTER_MOVES = 1u << 5,  /* MaxPool, Reshape..: a pair behind each, same scale */
+    OCT_TARGET_QDQ_AFTER_MOVES = 1u << 5,  /* a Q/DQ pair after MaxPool, Reshape.., same scale */
     OCT_TARGET_INPUTS_ONLY = 1u << 6,      /* points only where weighted operators read */
     OCT_TARGET_CONST_OPERANDS = 1u << 8,   /* constants of Add, Mul.. are quantized as well */
     OCT_TARGET_SOFTMAX_LAST = 1u << 9,     /* Softmax is slow along any axis but the last */
-    OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integers lie so: what is fast there differs */
+    OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integer tensors are NHWC: other rewrites are fast */
 
-    /* a convolution is integer only if a point follows at once: decide by error where one in front
-     * of SiLU is harmless */
+    /* a convolution is integer only if its output is quantized directly, before SiLU; where the
+     * error of that is too large it falls back to float */
     OCT_TARGET_MAY_PREACT = 1u << 11,
-    OCT_TARGET_MAY_STAY_FLOAT = 1u << 12, /* layers for whose input one scale is too coarse */
+    /* layers for whose input one scale is too coarse fall back to float */
+    OCT_TARGET_MAY_STAY_FLOAT = 1u << 12,
 };
 
 /* Nanoseconds that something takes: fixed, for each element of its result, for each multiply-add
@@ -55,9 +58,9 @@ typedef enum oct_cost_kind {
     OCT_COST_DEPTHWISE_ODD, /* others */
     OCT_COST_GATE,          /* x * sigmoid(x) */
     OCT_COST_ACT,
-    OCT_COST_SUM,    /* and product */
-    OCT_COST_JOIN,   /* Concat */
-    OCT_COST_BORDER, /* into integers; out of them */
+    OCT_COST_ADD, /* and Mul */
+    OCT_COST_CONCAT,
+    OCT_COST_BORDER, /* quantizing; dequantizing */
     OCT_COST_COUNT
 } oct_cost_kind;
 

@@ -146,6 +146,8 @@ static oct_status find_dynamic(oct_plan *p)
 
 static oct_status prepare_graph(oct_plan *p)
 {
+    oct_graph_params_to_consts(
+        p->g); /* nothing changes parameters while a plan for inference runs */
     OCT_TRY(bind_dims(p));
     OCT_TRY(check_operators(p));
     OCT_TRY(check_codes(p));

@@ -49,6 +49,8 @@ static oct_status clone_value(cloner *c, const oct_value *v, oct_graph *owner)
     }
     if (!ok) return OCT_ERR_MEMORY;
     if (v->data) w->data = oct_tensor_ref(v->data);
+    if (v->initial) w->initial = oct_tensor_ref(v->initial);
+    w->is_state = v->is_state;
     root->values[v->id] = w;
     return OCT_OK;
 }

@@ -12,7 +12,7 @@ oct_tensor *oct_env_get(const oct_env *env, const oct_value *v)
     if (v->data) return v->data;
     for (; env; env = env->outer)
         if (env->by_id && env->by_id[v->id]) return env->by_id[v->id];
-    return NULL;
+    return v->initial;
 }
 
 void oct_node_for_ctx(const oct_node *n, oct_ctx *ctx, oct_node_for *out)
@@ -264,7 +264,8 @@ static oct_status eval_step(evaluation *e, const oct_node *n, int32_t at)
     for (int32_t i = 0; i < n->n_in; i++) {
         const oct_value *v = n->in[i];
 
-        if (!v || v->graph != e->g || v->is_output || v->data || e->last[v->id] != at) continue;
+        if (!v || v->graph != e->g || v->is_output || oct_value_known(v) || e->last[v->id] != at)
+            continue;
         oct_tensor_unref(e->env.by_id[v->id]);
         e->env.by_id[v->id] = NULL;
     }

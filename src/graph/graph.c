@@ -81,6 +81,7 @@ void oct_graph_free(oct_graph *g)
     for (int32_t i = 0; i < g->n_value_ids; i++) {
         if (!g->values[i]) continue;
         oct_tensor_unref(g->values[i]->data);
+        oct_tensor_unref(g->values[i]->initial);
         oct_free(g->ctx, g->values[i]->users);
     }
     oct_free(g->ctx, g->values);
@@ -138,6 +139,35 @@ oct_value *oct_value_const(oct_graph *g, const char *name, oct_tensor *t)
     }
     v->data = t;
     return v;
+}
+
+oct_value_kind oct_value_kind_of(const oct_value *v)
+{
+    if (v->initial) return v->is_state ? OCT_VALUE_STATE : OCT_VALUE_PARAM;
+    if (v->data) return OCT_VALUE_CONST;
+    return v->producer ? OCT_VALUE_INNER : OCT_VALUE_INPUT;
+}
+
+void oct_value_to_param(oct_value *v, bool is_state)
+{
+    if (!v->data) return;
+    v->initial = v->data;
+    v->data = NULL;
+    v->is_state = is_state;
+}
+
+void oct_value_to_const(oct_value *v)
+{
+    if (!v->initial) return;
+    v->data = v->initial;
+    v->initial = NULL;
+    v->is_state = false;
+}
+
+void oct_graph_params_to_consts(oct_graph *g)
+{
+    for (int32_t i = 0; i < g->root->n_value_ids; i++)
+        if (g->root->values[i]) oct_value_to_const(g->root->values[i]);
 }
 
 oct_status oct_graph_add_input(oct_graph *g, oct_value *v)
@@ -376,7 +406,8 @@ static void remove_value(oct_value *v)
     oct_graph *root = v->graph->root;
 
     oct_tensor_unref(v->data);
-    v->data = NULL;
+    oct_tensor_unref(v->initial);
+    v->data = v->initial = NULL;
     oct_free(root->ctx, v->users);
     v->users = NULL;
     v->n_users = v->cap_users = 0;

@@ -57,6 +57,18 @@ typedef struct oct_extra_attr {
     oct_attr value;
 } oct_extra_attr;
 
+/*
+ * What a value is. A pass or kernel that bakes numbers in asks for a constant (`data`,
+ * oct_node_const()), and so leaves alone what training changes.
+ */
+typedef enum oct_value_kind {
+    OCT_VALUE_INNER, /* made by a node */
+    OCT_VALUE_INPUT, /* given for each run */
+    OCT_VALUE_CONST, /* known and fixed */
+    OCT_VALUE_PARAM, /* known before the first step; training changes it: weights */
+    OCT_VALUE_STATE, /* the same, but no gradient is asked for: running statistics, momenta */
+} oct_value_kind;
+
 struct oct_value {
     int32_t id; /* < root->n_value_ids; never reused */
     const char *name;
@@ -66,7 +78,9 @@ struct oct_value {
     const char **dim_name; /* NULL, or for each dim a symbolic name or NULL */
     oct_node *producer;    /* NULL: input or constant */
     int32_t out_index;     /* which output of the producer */
-    oct_tensor *data;      /* constant: not NULL */
+    oct_tensor *data;      /* CONST: known, and never changes; else NULL */
+    oct_tensor *initial;   /* PARAM, STATE: what it is before the first step; else NULL */
+    bool is_state;         /* STATE */
     bool is_input, is_output;
     oct_node **users; /* nodes that read it, once per operand */
     int32_t n_users, cap_users;
@@ -141,6 +155,20 @@ oct_status oct_graph_clone(const oct_graph *g, oct_graph **out);
 
 oct_value *oct_value_new(oct_graph *g, const char *name, const oct_type *type);
 oct_value *oct_value_const(oct_graph *g, const char *name, oct_tensor *t); /* takes the reference */
+oct_value_kind oct_value_kind_of(const oct_value *v);
+
+/* A constant becomes a parameter or a state that starts with its data, and back. What is not a
+ * constant (or was none) stays as it is. */
+void oct_value_to_param(oct_value *v, bool is_state);
+void oct_value_to_const(oct_value *v);
+void oct_graph_params_to_consts(oct_graph *g); /* all of them: for running and for files */
+
+/* The bytes of a constant, or those a parameter starts with; NULL: neither. */
+static inline oct_tensor *oct_value_known(const oct_value *v)
+{
+    return v->data ? v->data : v->initial;
+}
+
 oct_status oct_graph_add_input(oct_graph *g, oct_value *v);
 oct_status oct_graph_add_output(oct_graph *g, oct_value *v);
 oct_value *oct_graph_find_value(const oct_graph *g, const char *name); /* linear; also subgraphs' */
@@ -175,7 +203,7 @@ oct_status oct_node_set_str(oct_node *n, const char *name, const char *v);
 oct_status oct_node_set_ints(oct_node *n, const char *name, const int64_t *v, int64_t n_v);
 const oct_attr *oct_node_attr(const oct_node *n, const char *name); /* NULL: no such, or not set */
 
-/* Input i if it is a constant, or NULL (absent, or not constant). */
+/* The constant that operand i is, or NULL: absent, or not a constant. */
 static inline oct_tensor *oct_node_const(const oct_node *n, int32_t i)
 {
     return i < n->n_in && n->in[i] ? n->in[i]->data : NULL;

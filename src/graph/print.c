@@ -77,8 +77,9 @@ static bool same_value(const diff *d, const oct_value *a, const oct_value *b)
     if (!a || !b) return a == b || differ(d, "operands", a ? a->name : b->name);
     if (!same_str(a->name, b->name)) return differ(d, "names", a->name);
     if (!oct_type_equal(&a->type, &b->type)) return differ(d, "types", a->name);
-    if (!a->data != !b->data) return differ(d, "kinds", a->name);
-    if (a->data && !oct_tensor_equal(a->data, b->data)) return differ(d, "data", a->name);
+    if (!a->data != !b->data || !a->initial != !b->initial) return differ(d, "kinds", a->name);
+    if (oct_value_known(a) && !oct_tensor_equal(oct_value_known(a), oct_value_known(b)))
+        return differ(d, "data", a->name);
     return true;
 }
 

@@ -37,7 +37,7 @@ static oct_status check_inputs(verifier *c, const oct_node *n)
         }
         if (c->root->values[v->id] != v)
             return oct_node_fail(n, OCT_ERR_FORMAT, "input '%s' was removed", v->name);
-        if (!v->data && !c->seen[v->id])
+        if (!oct_value_known(v) && !c->seen[v->id])
             return oct_node_fail(n, OCT_ERR_FORMAT, "input '%s' is made later or never", v->name);
         if (v->n_users < 1)
             return oct_node_fail(n, OCT_ERR_STATE, "input '%s' does not know of it", v->name);
@@ -58,7 +58,8 @@ static oct_status check_outputs(verifier *c, const oct_node *n)
         if (!v) continue;
         if (v->producer != n || v->out_index != i)
             return oct_node_fail(n, OCT_ERR_FORMAT, "output '%s' is made twice", v->name);
-        if (v->data) return oct_node_fail(n, OCT_ERR_FORMAT, "output '%s' is a constant", v->name);
+        if (oct_value_known(v))
+            return oct_node_fail(n, OCT_ERR_FORMAT, "output '%s' is a constant", v->name);
         c->seen[v->id] = 1;
     }
     return OCT_OK;
@@ -104,7 +105,7 @@ static oct_status check_graph(verifier *c, const oct_graph *g, int depth)
     for (int32_t i = 0; i < g->n_outputs; i++) {
         const oct_value *v = g->outputs[i];
 
-        if (!v->data && !c->seen[v->id])
+        if (!oct_value_known(v) && !c->seen[v->id])
             return oct_fail(g->ctx, OCT_ERR_FORMAT, "output '%s' of graph '%s' is never made",
                             v->name, g->name);
     }

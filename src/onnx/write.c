@@ -186,12 +186,12 @@ static void place_external(oct_encoder *e)
     for (int32_t i = 0; i < e->root->n_value_ids; i++) {
         const oct_value *v = e->root->values[i];
 
-        if (!v || !oct_encoder_writes(v) || v->data->size < EXTERNAL_LEAST ||
-            v->data->type.dtype == OCT_DTYPE_STRING)
+        if (!v || !oct_encoder_writes(v) || oct_value_known(v)->size < EXTERNAL_LEAST ||
+            oct_value_known(v)->type.dtype == OCT_DTYPE_STRING)
             continue;
         at = (at + EXTERNAL_ALIGN - 1) / EXTERNAL_ALIGN * EXTERNAL_ALIGN;
         e->offset[i] = at;
-        at += v->data->size;
+        at += oct_value_known(v)->size;
     }
     e->external_size = at;
 }
@@ -199,11 +199,13 @@ static void place_external(oct_encoder *e)
 static oct_status write_external(oct_encoder *e, oct_writer *w)
 {
     static const char zeros[EXTERNAL_ALIGN];
+    const oct_tensor *t;
 
     for (int32_t i = 0; i < e->root->n_value_ids; i++) {
         if (e->offset[i] == OCT_ONNX_INLINE) continue;
         OCT_TRY(oct_writer_put(w, zeros, (size_t)(e->offset[i] - oct_writer_offset(w))));
-        OCT_TRY(oct_writer_put(w, e->root->values[i]->data->data, e->root->values[i]->data->size));
+        t = oct_value_known(e->root->values[i]);
+        OCT_TRY(oct_writer_put(w, t->data, t->size));
     }
     return OCT_OK;
 }

@@ -40,7 +40,7 @@ void oct_encoder_values(const oct_encoder *e, const oct_graph *g, size_t *begin,
 
 static inline bool oct_encoder_writes(const oct_value *v) /* as an initialiser */
 {
-    return v->data && (v->n_users > 0 || v->is_output);
+    return oct_value_known(v) && (v->n_users > 0 || v->is_output);
 }
 
 #endif

@@ -80,7 +80,7 @@ bool oct_encode_tensor(pb_ostream_t *s, const pb_field_t *f, const oct_tensor *t
 bool oct_encode_initializer(pb_ostream_t *s, const pb_field_t *f, oct_encoder *e,
                             const oct_value *v)
 {
-    const source from = {.t = v->data,
+    const source from = {.t = oct_value_known(v),
                          .e = e->offset[v->id] == OCT_ONNX_INLINE ? NULL : e,
                          .offset = e->offset[v->id]};
 

@@ -105,7 +105,8 @@ static void drop_value(oct_value *v)
     oct_graph *root = v->graph->root;
 
     oct_tensor_unref(v->data);
-    v->data = NULL;
+    oct_tensor_unref(v->initial);
+    v->data = v->initial = NULL;
     oct_free(root->ctx, v->users);
     v->users = NULL;
     v->n_users = v->cap_users = 0;

@@ -73,9 +73,10 @@ typedef struct oct_step {
     int32_t n_in, n_out;
     oct_layout layout; /* of its operands with channels, chosen with the kernel */
     const oct_kernel *kernel;
-    void *state;         /* the kernel's, read-only while running */
-    size_t scratch_size; /* scratch bytes that a run allocates for it */
-    const char *impl;    /* implementation, for the profiler */
+    const struct oct_axis_slices *slices; /* Concat and Split, set by alias.c; else NULL */
+    void *state;                          /* the kernel's, read-only while running */
+    size_t scratch_size;                  /* scratch bytes that a run allocates for it */
+    const char *impl;                     /* implementation, for the profiler */
     int64_t macs;
     const char *label; /* "Conv+Swish" */
 } oct_step;

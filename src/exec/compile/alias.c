@@ -47,7 +47,7 @@ static void make_view(aliaser *a, int32_t slot, int32_t parent, int64_t offset, 
 /* Concat and Split keep pitches only along channels. */
 static bool cuts_pixels(const oct_step *s)
 {
-    const oct_axis_slices *parts = s->state;
+    const oct_axis_slices *parts = s->slices;
 
     return (s->kernel == &oct_kernel_concat || s->kernel == &oct_kernel_split) &&
            !parts->is_channel;
@@ -139,7 +139,7 @@ static int32_t whole_of(const oct_plan *p, const oct_step *s, int32_t i, int32_t
 
 static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t offset)
 {
-    const oct_axis_slices *parts = s->state;
+    const oct_axis_slices *parts = s->slices;
     const oct_slot *in = &a->p->slots[slot];
     const int32_t maker = a->maker[slot];
     const oct_step *by;
@@ -156,7 +156,7 @@ static void alias_operand(aliaser *a, const oct_step *s, int32_t slot, int64_t o
 
 static void alias_concat(aliaser *a, const oct_step *s)
 {
-    const oct_axis_slices *parts = s->state;
+    const oct_axis_slices *parts = s->slices;
 
     for (int32_t i = 0, n = 1; i < s->n_in; i += n) {
         const int32_t whole = whole_of(a->p, s, i, &n);
@@ -169,7 +169,7 @@ static void alias_concat(aliaser *a, const oct_step *s)
 static void alias_split(aliaser *a, const oct_step *s)
 {
     oct_plan *p = a->p;
-    const oct_axis_slices *parts = s->state;
+    const oct_axis_slices *parts = s->slices;
 
     if (p->slots[s->in[0]].data) return;
     for (int32_t i = 0; i < s->n_out; i++) {
@@ -186,7 +186,7 @@ static void alias_split(aliaser *a, const oct_step *s)
 /* No copy is left: every part is already in its place. */
 static bool is_done(const oct_plan *p, const oct_step *s)
 {
-    const oct_axis_slices *parts = s->state;
+    const oct_axis_slices *parts = s->slices;
 
     if (s->kernel == &oct_kernel_concat) {
         for (int32_t i = 0; i < s->n_in; i++)
@@ -244,7 +244,7 @@ static oct_status find_parts(oct_plan *p)
         oct_step *s = &p->steps[i];
 
         if (s->kernel == &oct_kernel_concat || s->kernel == &oct_kernel_split)
-            OCT_TRY(oct_step_axis_slices(p, s, &s->state));
+            OCT_TRY(oct_step_axis_slices(p, s, &s->slices));
     }
     return OCT_OK;
 }

@@ -16,7 +16,7 @@ static bool slice_cut(const oct_node *n, int32_t *axis, int64_t *begin)
     int32_t cut = -1;
 
     if (!starts || (oct_node_in(n, 3) && !axes) || (oct_node_in(n, 4) && !steps)) return false;
-    for (int64_t i = 0; i < oct_tensor_length(starts); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(starts); i++) {
         int64_t d = axes ? oct_tensor_get_i64(axes, i) : i;
         int64_t at = oct_tensor_get_i64(starts, i);
 
@@ -45,7 +45,7 @@ bool oct_node_axis_slice(const oct_node *n, int32_t *axis, int64_t *begin)
     return *axis >= 0 && *axis < rank;
 }
 
-oct_status oct_step_axis_slices(oct_plan *p, const oct_step *s, void **out)
+oct_status oct_step_axis_slices(oct_plan *p, const oct_step *s, const oct_axis_slices **out)
 {
     const bool is_concat = s->kernel == &oct_kernel_concat;
     const int32_t n = is_concat ? s->n_in : s->n_out;
@@ -114,7 +114,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     const int32_t whole = is_concat ? s->out[0] : s->in[0];
     const int32_t *slots = is_concat ? s->in : s->out;
     const size_t elem = oct_dtype_size(p->slots[whole].type.dtype);
-    const oct_axis_slices *parts = s->state;
+    const oct_axis_slices *parts = s->slices;
     state *st = oct_plan_alloc(p, 1, sizeof(*st) + (size_t)n * sizeof(copy));
 
     if (!st) return OCT_ERR_MEMORY;

@@ -17,7 +17,7 @@ typedef struct oct_axis_slices {
 } oct_axis_slices;
 
 /* For a step of the kernels concat or split; the memory belongs to the plan. */
-oct_status oct_step_axis_slices(oct_plan *p, const oct_step *s, void **out);
+oct_status oct_step_axis_slices(oct_plan *p, const oct_step *s, const oct_axis_slices **out);
 
 /* Each part is one block of the whole. */
 static inline bool oct_axis_slices_are_blocks(const oct_axis_slices *parts)

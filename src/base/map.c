@@ -134,6 +134,16 @@ int oct_edit_distance(const char *a, const char *b, int bound)
     return OCT_MIN(band[(int64_t)len_b - (int64_t)len_a + w + 1], far_away);
 }
 
+bool oct_nearest_try(oct_nearest *n, const char *name)
+{
+    const int d = oct_edit_distance(n->want, name, n->distance - 1);
+
+    if (d >= n->distance) return false;
+    n->distance = d;
+    n->name = name;
+    return true;
+}
+
 static uint64_t rotl(uint64_t x, int n)
 {
     return x << n | x >> (64 - n);

@@ -24,6 +24,16 @@ const char *oct_map_nearest(const oct_map *m, const char *key);
 /* Edit distance with a bound: returns bound + 1 if it is larger. */
 int oct_edit_distance(const char *a, const char *b, int bound);
 
+/* The nearest of several names, which are tried one by one; the first of equals wins. */
+typedef struct oct_nearest {
+    const char *want;
+    int distance;     /* a name must be nearer than this; later the distance of the best one */
+    const char *name; /* the best so far; as the caller set it while none is near enough */
+} oct_nearest;
+
+/* True if `name` is now the best one. */
+bool oct_nearest_try(oct_nearest *n, const char *name);
+
 uint64_t oct_hash_bytes(const void *p, size_t size, uint64_t seed);
 
 #endif

@@ -47,16 +47,6 @@ static const word words[] = {
     {"std", KIND_FLOATS, offsetof(oct_preprocess, std), NULL},
 };
 
-/* The nearer a name the better; the first of equals. NULL if none is near. */
-static const char *nearest(const char *text, const char *best, int *distance, const char *name)
-{
-    const int d = oct_edit_distance(text, name, *distance - 1);
-
-    if (d >= *distance) return best;
-    *distance = d;
-    return name;
-}
-
 /* "did you mean x?", or "there are a, b, c". */
 static void suggest(char text[WORD_SIZE], const char *near, const char *const *names)
 {
@@ -78,8 +68,7 @@ static int far_of(const char *text)
 
 static oct_status parse_choice(oct_ctx *ctx, const word *w, const char *text, int32_t *out)
 {
-    int distance = far_of(text);
-    const char *near = NULL;
+    oct_nearest near = {text, far_of(text), NULL};
     char hint[WORD_SIZE];
 
     for (int i = 0; w->choices[i]; i++) {
@@ -87,9 +76,9 @@ static oct_status parse_choice(oct_ctx *ctx, const word *w, const char *text, in
             *out = i;
             return OCT_OK;
         }
-        near = nearest(text, near, &distance, w->choices[i]);
+        oct_nearest_try(&near, w->choices[i]);
     }
-    suggest(hint, near, w->choices);
+    suggest(hint, near.name, w->choices);
     return oct_fail(ctx, OCT_ERR_ARG, "preprocess: %s cannot be \"%s\"; %s", w->name, text, hint);
 }
 
@@ -169,8 +158,8 @@ static oct_status parse_word(oct_ctx *ctx, oct_preprocess *p, const word *w, con
 
 static oct_status find_word(oct_ctx *ctx, const char *name, const word **out)
 {
-    const char *names[OCT_COUNT(words) + 1] = {NULL}, *near = NULL;
-    int distance = far_of(name);
+    const char *names[OCT_COUNT(words) + 1] = {NULL};
+    oct_nearest near = {name, far_of(name), NULL};
     char hint[WORD_SIZE];
 
     for (size_t i = 0; i < OCT_COUNT(words); i++) {
@@ -179,9 +168,9 @@ static oct_status find_word(oct_ctx *ctx, const char *name, const word **out)
             return OCT_OK;
         }
         names[i] = words[i].name;
-        near = nearest(name, near, &distance, words[i].name);
+        oct_nearest_try(&near, words[i].name);
     }
-    suggest(hint, near, names);
+    suggest(hint, near.name, names);
     return oct_fail(ctx, OCT_ERR_ARG, "preprocess: there is no \"%s\"; %s", name, hint);
 }
 

@@ -31,23 +31,17 @@ static void put_families(oct_str *s)
 
 static oct_status unknown_family(oct_ctx *ctx, const char *name)
 {
-    const char *near = NULL;
+    oct_nearest near = {name, 4, NULL}; /* as many edits are another word */
     oct_str s;
     oct_status st;
-    int best = 4; /* more edits than this are another word */
 
-    for (int32_t i = 0; oct_family_at(i); i++) {
-        const int distance = oct_edit_distance(name, oct_family_at(i)->name, best);
-
-        if (distance >= best) continue;
-        best = distance;
-        near = oct_family_at(i)->name;
-    }
+    for (int32_t i = 0; oct_family_at(i); i++)
+        oct_nearest_try(&near, oct_family_at(i)->name);
     oct_str_init(&s, ctx);
     put_families(&s);
     st = oct_fail(ctx, OCT_ERR_ARG, "no family '%s'%s%s%s; there are: auto, %s", name,
-                  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "",
-                  s.s ? s.s : "");
+                  near.name ? ", did you mean '" : "", near.name ? near.name : "",
+                  near.name ? "'?" : "", s.s ? s.s : "");
     oct_str_fini(&s);
     return st;
 }
@@ -241,7 +235,7 @@ void oct_detector_preprocess(const oct_detector *d, oct_preprocess *p)
 static oct_status floats_of(oct_decoding *d, int32_t i, const oct_tensor *t, const float **out)
 {
     oct_detector *det = d->detector;
-    const int64_t n = oct_tensor_length(t);
+    const int64_t n = oct_tensor_len(t);
 
     if (t->type.dtype == OCT_DTYPE_F32) {
         *out = t->data;

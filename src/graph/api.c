@@ -166,7 +166,7 @@ int64_t oct_node_params(const oct_node *n)
 
         /* Integer constants are weights only where they are quantized (8 bits or fewer). */
         if (t && (oct_dtype_is_float(t->type.dtype) || oct_dtype_get(t->type.dtype)->bits <= 8))
-            total += oct_tensor_length(t);
+            total += oct_tensor_len(t);
     }
     return total;
 }
@@ -241,17 +241,13 @@ static void forget_shapes(oct_graph *g)
 
 static oct_status unknown_input(const oct_graph *g, const char *name)
 {
-    const char *nearest = NULL;
-    int best = 4;
+    oct_nearest near = {name, 4, g->n_inputs == 1 ? g->inputs[0]->name : NULL};
 
-    for (int32_t i = 0; i < g->n_inputs; i++) {
-        const int d = oct_edit_distance(name, g->inputs[i]->name, best);
-
-        if (d < best || g->n_inputs == 1) nearest = g->inputs[i]->name;
-        best = OCT_MIN(best, d);
-    }
+    for (int32_t i = 0; i < g->n_inputs; i++)
+        oct_nearest_try(&near, g->inputs[i]->name);
     return oct_fail(g->ctx, OCT_ERR_ARG, "there is no input '%s'%s%s%s", name,
-                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+                    near.name ? "; did you mean '" : "", near.name ? near.name : "",
+                    near.name ? "'?" : "");
 }
 
 oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, int32_t rank,

@@ -22,17 +22,12 @@ oct_status oct_qmap_check_keys(const oct_qmap_in *q, json_t *o, const char *cons
     if (!json_is_object(o)) return OCT_QMAP_BAD(q, "is not an object");
     json_object_foreach(o, key, v)
     {
-        const char *nearest = words[0];
-        int best = 64;
+        oct_nearest near = {key, 64, words[0]};
 
-        for (int i = 0; words[i] && best; i++) {
-            const int d = oct_edit_distance(key, words[i], best);
-
-            if (d >= best) continue;
-            best = d;
-            nearest = words[i];
-        }
-        if (best) return OCT_QMAP_BAD(q, "unknown key '%.64s'; did you mean '%s'?", key, nearest);
+        for (int i = 0; words[i] && near.distance; i++)
+            oct_nearest_try(&near, words[i]);
+        if (near.distance)
+            return OCT_QMAP_BAD(q, "unknown key '%.64s'; did you mean '%s'?", key, near.name);
     }
     return OCT_OK;
 }
@@ -75,20 +70,13 @@ oct_status oct_qmap_get_word(const oct_qmap_in *q, json_t *o, const char *key,
                              const char *const *words, int *out)
 {
     json_t *v = json_object_get(o, key);
-    const char *s, *nearest = words[0];
-    int best = 64;
+    oct_nearest near = {json_string_value(v), 64, words[0]};
 
     if (!json_is_string(v)) return OCT_QMAP_BAD(q, "'%s' is not a string", key);
-    s = json_string_value(v);
-    for (int i = 0; words[i]; i++) {
-        const int d = oct_edit_distance(s, words[i], best);
-
-        if (d >= best) continue;
-        best = d;
-        nearest = words[i];
-        *out = i;
-    }
-    if (best) return OCT_QMAP_BAD(q, "'%s' is '%.64s'; did you mean '%s'?", key, s, nearest);
+    for (int i = 0; words[i]; i++)
+        if (oct_nearest_try(&near, words[i])) *out = i;
+    if (near.distance)
+        return OCT_QMAP_BAD(q, "'%s' is '%.64s'; did you mean '%s'?", key, near.want, near.name);
     return OCT_OK;
 }
 

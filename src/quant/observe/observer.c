@@ -53,17 +53,11 @@ void oct_observer_options_init(oct_observer_options *o)
 
 static oct_status unknown_kind(oct_ctx *ctx, const char *kind)
 {
-    const char *nearest = table[0]->name;
-    int best = 1000;
+    oct_nearest near = {kind, 64, table[0]->name};
 
-    for (size_t i = 0; i < OCT_COUNT(table); i++) {
-        const int d = oct_edit_distance(kind, table[i]->name, best);
-
-        if (d >= best) continue;
-        best = d;
-        nearest = table[i]->name;
-    }
-    return oct_fail(ctx, OCT_ERR_ARG, "no observer '%s'; did you mean '%s'?", kind, nearest);
+    for (size_t i = 0; i < OCT_COUNT(table); i++)
+        oct_nearest_try(&near, table[i]->name);
+    return oct_fail(ctx, OCT_ERR_ARG, "no observer '%s'; did you mean '%s'?", kind, near.name);
 }
 
 static oct_status check_options(oct_ctx *ctx, const oct_observer_options *o, int64_t channels)

@@ -187,19 +187,13 @@ static bool is_word(const char *word, const char *const *list, int n)
 static oct_status check_word(oct_ctx *ctx, const char *setting, const char *word,
                              const char *const *list, int n)
 {
-    const char *nearest = list[0];
-    int best = 64;
+    oct_nearest near = {word, 64, list[0]};
 
     if (!word || is_word(word, list, n)) return OCT_OK;
-    for (int i = 0; i < n; i++) {
-        const int d = oct_edit_distance(word, list[i], best);
-
-        if (d >= best) continue;
-        best = d;
-        nearest = list[i];
-    }
+    for (int i = 0; i < n; i++)
+        oct_nearest_try(&near, list[i]);
     return oct_fail(ctx, OCT_ERR_ARG, "%s: there is no '%.60s'; did you mean '%s'?", setting, word,
-                    nearest);
+                    near.name);
 }
 
 static oct_status read_settings(oct_ctx *ctx, const oct_quantize_options *o, oct_target *t)

@@ -41,25 +41,19 @@ static oct_status commit(scoper *sc, int32_t count, const char *kind, const char
 
 static oct_status by_type(scoper *sc, const char *type)
 {
-    const char *nearest = NULL;
+    oct_nearest near = {type, 4, NULL};
     int32_t count = 0;
-    int best = 4;
 
     for (const oct_node *n = sc->g->first; n; n = n->next) {
-        const int d = oct_edit_distance(type, n->op->name, best);
-
-        if (strcmp(n->op->name, type) == 0) {
-            sc->marks[n->id] = 1;
-            count++;
-        } else if (d < best) {
-            best = d;
-            nearest = n->op->name;
-        }
+        oct_nearest_try(&near, n->op->name);
+        if (strcmp(n->op->name, type) != 0) continue;
+        sc->marks[n->id] = 1;
+        count++;
     }
-    if (!count && nearest && !sc->s->allow_unmatched)
+    if (!count && near.name && !sc->s->allow_unmatched)
         return oct_fail(sc->g->ctx, OCT_ERR_ARG,
                         "%s: the network has no operator '%.60s'; did you mean '%s'?", sc->word,
-                        type, nearest);
+                        type, near.name);
     return commit(sc, count, "type", type);
 }
 

@@ -165,20 +165,13 @@ static const struct {
 /* Index into kinds[], or an error with the nearest. */
 static oct_status find_kind(oct_ctx *ctx, const char *name, size_t *out)
 {
-    size_t nearest = 0;
-    int best_distance = 1000;
+    oct_nearest near = {name, 64, kinds[0].name};
 
-    for (size_t i = 0; i < OCT_COUNT(kinds); i++) {
-        const int d = oct_edit_distance(name, kinds[i].name, best_distance);
-
-        if (d >= best_distance) continue;
-        best_distance = d;
-        nearest = i;
-    }
-    *out = nearest;
-    if (best_distance == 0) return OCT_OK;
-    return oct_fail(ctx, OCT_ERR_ARG, "no weight range '%s'; did you mean '%s'?", name,
-                    kinds[nearest].name);
+    *out = 0;
+    for (size_t i = 0; i < OCT_COUNT(kinds); i++)
+        if (oct_nearest_try(&near, kinds[i].name)) *out = i;
+    if (near.distance == 0) return OCT_OK;
+    return oct_fail(ctx, OCT_ERR_ARG, "no weight range '%s'; did you mean '%s'?", name, near.name);
 }
 
 oct_status oct_weight_range(oct_ctx *ctx, const char *kind, const oct_qspec *spec, const float *w,

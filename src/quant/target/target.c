@@ -248,22 +248,17 @@ static const char *all_names(char *text, size_t size)
 
 oct_status oct_target_find(oct_ctx *ctx, const char *name, const oct_target **out)
 {
-    const char *nearest = NULL;
+    oct_nearest near = {.distance = 4};
     char names[256];
-    int best = 4;
 
     if (!name) name = table[0].name;
     if ((*out = oct_target_named(name))) return OCT_OK;
-    for (size_t i = 0; i < OCT_COUNT(table); i++) {
-        const int d = oct_edit_distance(name, table[i].name, best);
-
-        if (d >= best) continue;
-        best = d;
-        nearest = table[i].name;
-    }
-    if (nearest)
+    near.want = name;
+    for (size_t i = 0; i < OCT_COUNT(table); i++)
+        oct_nearest_try(&near, table[i].name);
+    if (near.name)
         return oct_fail(ctx, OCT_ERR_ARG, "there is no target '%.60s'; did you mean '%s'?", name,
-                        nearest);
+                        near.name);
     return oct_fail(ctx, OCT_ERR_ARG, "there is no target '%.60s'; there are: %s", name,
                     all_names(names, sizeof(names)));
 }

@@ -8,6 +8,10 @@
 /* Works on [begin, end). Must not fail and must not touch the context. */
 typedef void (*oct_range_fn)(void *arg, int64_t begin, int64_t end);
 
+/* A grain for cheap work on single elements (arithmetic, copies): large enough to pay for waking a
+ * thread. Work that costs more for each element has a smaller grain of its own. */
+#define OCT_GRAIN_ELEMENTS 16384
+
 /*
  * Cuts [0, n) into chunks of `grain` (at least 1; independent of the number of threads, so that
  * reductions over chunks give the same bits for any number) and runs them on up to n_threads.

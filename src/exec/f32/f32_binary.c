@@ -6,8 +6,6 @@
 #include "exec/simd/simd.h"
 #include "op/op.h"
 
-#define GRAIN 16384 /* elements */
-
 enum { A, B, Y, N_OPERANDS };
 
 static const struct row {
@@ -216,9 +214,10 @@ static oct_status run(const oct_bound *b)
 
     if (inner == 0) return OCT_OK;
     if (st->rank == 1)
-        oct_parallel_for(b->n_threads, inner, GRAIN, part_of_row, &j);
+        oct_parallel_for(b->n_threads, inner, OCT_GRAIN_ELEMENTS, part_of_row, &j);
     else
-        oct_parallel_for(b->n_threads, st->outer, OCT_MAX(1, GRAIN / inner), rows_of, &j);
+        oct_parallel_for(b->n_threads, st->outer, OCT_MAX(1, OCT_GRAIN_ELEMENTS / inner), rows_of,
+                         &j);
     return OCT_OK;
 }
 

@@ -8,8 +8,7 @@
 #include "exec/simd/simd.h"
 #include "op/op.h"
 
-#define GRAIN 16384 /* elements */
-#define WIDE  64    /* columns of the operand that one task handles */
+#define WIDE 64 /* columns of the operand that one task handles */
 
 typedef struct axis {
     int64_t size, from, to; /* elements from one index to the next, in the operand and the result */
@@ -111,7 +110,7 @@ typedef struct job {
     char *y;
 } job;
 
-#define TURN(name, T)                                                                              \
+#define TRANSPOSE(name, T)                                                                         \
     static void name(const void *from, int64_t x_pitch, void *to, int64_t y_pitch, int64_t rows,   \
                      int64_t cols)                                                                 \
     {                                                                                              \
@@ -124,9 +123,9 @@ typedef struct job {
                     y[c * y_pitch + i] = x[i * x_pitch + c];                                       \
     }
 
-TURN(turn_1, uint8_t)
-TURN(turn_2, uint16_t)
-TURN(turn_8, uint64_t)
+TRANSPOSE(turn_1, uint8_t)
+TRANSPOSE(turn_2, uint16_t)
+TRANSPOSE(turn_8, uint64_t)
 
 static void transpose_block(const state *st, const char *x, char *y, int64_t cols)
 {
@@ -168,7 +167,7 @@ static oct_status run(const oct_bound *b)
     const int64_t work = st->row.size * (st->col.size ? OCT_MIN(WIDE, st->col.size) : 1);
     job j = {st, b->in[0], b->out[0]};
 
-    oct_parallel_for(b->n_threads, st->units, OCT_MAX(1, GRAIN / work), units, &j);
+    oct_parallel_for(b->n_threads, st->units, OCT_MAX(1, OCT_GRAIN_ELEMENTS / work), units, &j);
     return OCT_OK;
 }
 

@@ -4,8 +4,6 @@
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
 
-#define GRAIN 16384 /* elements: large enough to pay for waking a thread */
-
 typedef struct state {
     const oct_simd *simd;
     oct_act act;
@@ -72,9 +70,10 @@ static oct_status run(const oct_bound *b)
     job j = {st, b->in[0], b->out[0]};
 
     if (st->rows == 1)
-        oct_parallel_for(b->n_threads, st->row, GRAIN, one_row, &j);
+        oct_parallel_for(b->n_threads, st->row, OCT_GRAIN_ELEMENTS, one_row, &j);
     else
-        oct_parallel_for(b->n_threads, st->rows, OCT_MAX(1, GRAIN / st->row), many_rows, &j);
+        oct_parallel_for(b->n_threads, st->rows, OCT_MAX(1, OCT_GRAIN_ELEMENTS / st->row),
+                         many_rows, &j);
     return OCT_OK;
 }
 

@@ -6,8 +6,6 @@
 #include "op/qparams.h"
 #include "op/quant.h"
 
-#define GRAIN 16384 /* elements: large enough to pay for waking a thread */
-
 typedef struct state {
     const oct_simd *simd;
     const float *scale, *low, *high; /* in steps of scale, from zero */
@@ -111,9 +109,10 @@ static oct_status run(const oct_bound *b)
     job j = {st, b->in[0], b->out[0]};
 
     if (st->rows == 1 && !st->step)
-        oct_parallel_for(b->n_threads, st->row, GRAIN, part_of_row, &j);
+        oct_parallel_for(b->n_threads, st->row, OCT_GRAIN_ELEMENTS, part_of_row, &j);
     else
-        oct_parallel_for(b->n_threads, st->rows, OCT_MAX(1, GRAIN / OCT_MAX(st->row, 1)), rows, &j);
+        oct_parallel_for(b->n_threads, st->rows,
+                         OCT_MAX(1, OCT_GRAIN_ELEMENTS / OCT_MAX(st->row, 1)), rows, &j);
     return OCT_OK;
 }
 

@@ -4,8 +4,6 @@
 #include "exec/int8/int8_kernel.h"
 #include "op/op.h"
 
-#define GRAIN 16384 /* elements */
-
 enum { A, B };
 
 static const struct row {
@@ -223,7 +221,8 @@ static void some(void *arg, int64_t begin, int64_t end)
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
-    const int64_t grain = st->len ? GRAIN : OCT_MAX(1, GRAIN / OCT_MAX(st->r.n, 1));
+    const int64_t grain =
+        st->len ? OCT_GRAIN_ELEMENTS : OCT_MAX(1, OCT_GRAIN_ELEMENTS / OCT_MAX(st->r.n, 1));
 
     for (int64_t i = 0; i < st->images; i++) {
         job j = {.st = st,

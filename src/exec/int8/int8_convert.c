@@ -4,8 +4,6 @@
 #include "base/parallel.h"
 #include "exec/int8/int8_kernel.h"
 
-#define GRAIN 16384 /* elements: large enough to pay for waking a thread */
-
 typedef enum kind { QUANTIZE, DEQUANTIZE, REQUANTIZE } kind;
 
 typedef struct state {
@@ -51,7 +49,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 static void cut(state *st)
 {
     if (st->grid.r.rows != 1 || st->from.n > 1 || st->to.n > 1) return;
-    st->piece = GRAIN;
+    st->piece = OCT_GRAIN_ELEMENTS;
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -141,7 +139,8 @@ static oct_status run(const oct_bound *b)
     if (st->piece)
         oct_parallel_for(b->n_threads, r->n, st->piece, pieces, &j);
     else
-        oct_parallel_for(b->n_threads, r->rows, OCT_MAX(1, GRAIN / OCT_MAX(r->n, 1)), rows, &j);
+        oct_parallel_for(b->n_threads, r->rows, OCT_MAX(1, OCT_GRAIN_ELEMENTS / OCT_MAX(r->n, 1)),
+                         rows, &j);
     return OCT_OK;
 }
 

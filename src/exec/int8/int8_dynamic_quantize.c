@@ -5,7 +5,6 @@
 #include "op/dynamic_quantize.h"
 #include "op/op.h"
 
-#define GRAIN 16384 /* elements */
 #define LANES                                                                                      \
     16 /* ranges of neighbouring elements kept apart, so that the compiler uses                    \
         * vectors */
@@ -34,11 +33,11 @@ static oct_status make(oct_plan *p, oct_step *s)
         st->rows = t->dim[0] * oct_type_pixels(t);
         st->n = t->dim[1];
     } else { /* pieces of one long row; the last may be shorter */
-        st->rows = oct_ceil_div(st->n, GRAIN);
+        st->rows = oct_ceil_div(st->n, OCT_GRAIN_ELEMENTS);
     }
     st->in_pitch = st->rows > 1 && st->n != oct_type_len(t) ? oct_slot_pitch(p, s->in[0]) : 0;
     st->out_pitch = st->in_pitch ? oct_slot_pitch(p, s->out[0]) : 0;
-    if (st->in_pitch) st->grain = OCT_MAX(1, GRAIN / OCT_MAX(st->n, 1));
+    if (st->in_pitch) st->grain = OCT_MAX(1, OCT_GRAIN_ELEMENTS / OCT_MAX(st->n, 1));
     s->scratch_size = 2 * sizeof(float) * (size_t)oct_ceil_div(st->rows, st->grain);
     s->state = st;
     s->impl = oct_arena_printf(p->arena, "int8 dynamic quantize:%s", st->set->name);
@@ -81,8 +80,8 @@ static int64_t row_at(const state *st, int64_t i, int64_t *x, int64_t *y)
         *y = i * st->out_pitch;
         return st->n;
     }
-    *x = *y = i * GRAIN;
-    return OCT_MIN(GRAIN, st->n - *x);
+    *x = *y = i * OCT_GRAIN_ELEMENTS;
+    return OCT_MIN(OCT_GRAIN_ELEMENTS, st->n - *x);
 }
 
 static void ranges(void *arg, int64_t begin, int64_t end)

@@ -35,7 +35,7 @@ static bool clip(const oct_node *n, oct_act *act)
         const oct_tensor *t = oct_node_const(n, i);
 
         if (!n->in[i]) continue;
-        if (!t || oct_tensor_length(t) != 1) return false;
+        if (!t || oct_tensor_len(t) != 1) return false;
         *(i == 1 ? &act->a : &act->b) = (float)oct_tensor_get_f64(t, 0);
     }
     return act->a <= act->b; /* also refuses NaN */

@@ -21,13 +21,6 @@ int32_t oct_plan_slot_of(const oct_plan *p, const char *name)
     return -1;
 }
 
-int32_t oct_plan_output_slot(const oct_plan *p, int32_t i)
-{
-    const oct_value *v = i >= 0 && i < p->g->n_outputs ? p->g->outputs[i] : NULL;
-
-    return v && v->id < p->n_ids ? p->slot_of[OCT_LAYOUT_PLAIN][v->id] : -1;
-}
-
 /* Rows of `width` elements, `pitch` apart: the extent of a slot in the memory of its root. */
 typedef struct extent {
     int32_t root;

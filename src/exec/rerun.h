@@ -27,9 +27,6 @@ typedef struct oct_change {
 /* The slot in which a step stores the value of this name; -1: the plan has none. */
 int32_t oct_plan_slot_of(const oct_plan *p, const char *name);
 
-/* The NCHW slot of output i of the network, or -1 if its shape is known only at run time. */
-int32_t oct_plan_output_slot(const oct_plan *p, int32_t i);
-
 /* The slots whose content is compared after a change. */
 typedef struct oct_aims {
     const int32_t *slots;

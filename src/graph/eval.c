@@ -83,7 +83,7 @@ static oct_status spend_on_node(const oct_node *n, oct_tensor *const *in, const 
     int64_t work = NODE_WORK;
 
     for (int32_t i = 0; i < n->n_in && !(n->op->flags & few); i++)
-        if (in[i]) add_work(&work, oct_tensor_length(in[i]));
+        if (in[i]) add_work(&work, oct_tensor_len(in[i]));
     for (int32_t i = 0; i < n->n_out && !(n->op->flags & OCT_OP_VIEW); i++)
         if (n->out[i]) add_work(&work, oct_type_len(&out[i]));
     return spend(m, work);

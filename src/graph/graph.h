@@ -234,10 +234,6 @@ oct_status oct_graph_verify(const oct_graph *g);
 /* Puts nodes into an order in which each comes after what it reads; fails on a cycle, naming it. */
 oct_status oct_graph_sort(oct_graph *g);
 
-/* A readable listing, for tests and logs. */
-struct oct_str;
-oct_status oct_graph_print(const oct_graph *g, struct oct_str *out);
-
 /* Same structure, names, attributes and data? On false, `why` (may be NULL) says where. */
 bool oct_graph_equal(const oct_graph *a, const oct_graph *b, char *why, size_t why_size);
 

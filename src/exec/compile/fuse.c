@@ -75,7 +75,7 @@ static const oct_value *scaled(const oct_fuser *f, const oct_value *v, float *sc
         const oct_tensor *t = oct_node_const(n, i);
         const oct_value *x = n->in[1 - i];
 
-        if (!t || oct_fuser_is_constant(f, x) || oct_tensor_length(t) != 1 ||
+        if (!t || oct_fuser_is_constant(f, x) || oct_tensor_len(t) != 1 ||
             !oct_type_equal(&x->type, &v->type))
             continue;
         *scale = (float)oct_tensor_get_f64(t, 0);

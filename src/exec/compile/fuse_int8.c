@@ -227,8 +227,7 @@ static bool is_function(const oct_node *n, const oct_value *v, int32_t *x)
         const oct_value *in = n->in[i];
 
         if (!in) continue;
-        if (in->data ? oct_tensor_length(in->data) != 1 : found >= 0 || (v && in != v))
-            return false;
+        if (in->data ? oct_tensor_len(in->data) != 1 : found >= 0 || (v && in != v)) return false;
         if (!in->data) found = i;
     }
     *x = found;

@@ -81,7 +81,7 @@ static oct_status read_numbers(oct_plan *p, const oct_step *s, int32_t i, int64_
 {
     const oct_tensor *t = oct_step_const(p, s, i);
     const oct_codes *c = s->integer ? &s->integer->in[i] : NULL;
-    const int64_t n = oct_tensor_length(t);
+    const int64_t n = oct_tensor_len(t);
     float *x = oct_calloc(p->ctx, (size_t)n + 1, sizeof(*x));
     int64_t code;
 

@@ -25,7 +25,7 @@ static bool find_bounds(const oct_node *n, state *st)
         st->step[d] = 1;
         st->out[d] = y->dim[d];
     }
-    for (int64_t i = 0; i < oct_tensor_length(starts); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(starts); i++) {
         int64_t d = axes ? oct_tensor_get_i64(axes, i) : i, at = oct_tensor_get_i64(starts, i);
 
         if (d < 0) d += 4;

@@ -68,7 +68,7 @@ static oct_status bind(const oct_plan *p, oct_bound *b)
 static void apply_fused(const oct_bound *b, const own *o)
 {
     const oct_fuse *f = &b->step->fuse;
-    const int64_t n = oct_tensor_length(o->args.out[0]);
+    const int64_t n = oct_tensor_len(o->args.out[0]);
     const float *r = f->residual >= 0 ? b->in[f->residual] : NULL;
     float *y = b->out[0];
 

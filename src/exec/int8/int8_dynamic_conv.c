@@ -31,7 +31,7 @@ static bool is_conv(const oct_step *s)
 
 static int64_t zero_of(const oct_tensor *z, int64_t o)
 {
-    return z ? oct_tensor_get_i64(z, oct_tensor_length(z) > 1 ? o : 0) : 0;
+    return z ? oct_tensor_get_i64(z, oct_tensor_len(z) > 1 ? o : 0) : 0;
 }
 
 /* The geometry, as far as it does not depend on memory layout. */
@@ -61,7 +61,7 @@ static bool find_product(const oct_plan *p, const oct_step *s, oct_int8_conv *c,
 /* Less their zero points, weights must fit signed bytes. */
 static bool weights_fit(const oct_tensor *t, const oct_tensor *zero, const oct_int8_shape *w)
 {
-    for (int64_t i = 0, n = oct_tensor_length(t); i < n; i++) {
+    for (int64_t i = 0, n = oct_tensor_len(t); i < n; i++) {
         const int64_t v = oct_tensor_get_i64(t, i) - zero_of(zero, i / w->o % w->filters);
 
         if (v < -128 || v > 127) return false;
@@ -75,8 +75,8 @@ static bool zeros_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape
 
     if (x && oct_type_len(&x->type) != 1) return false;
     if (!z) return true;
-    return z->data && (oct_tensor_length(z->data) == 1 ||
-                       (z->type.rank == 1 && oct_tensor_length(z->data) == w->filters));
+    return z->data && (oct_tensor_len(z->data) == 1 ||
+                       (z->type.rank == 1 && oct_tensor_len(z->data) == w->filters));
 }
 
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
@@ -99,7 +99,7 @@ static oct_status pack_weights(oct_plan *p, const oct_step *s, const oct_int8_sh
                                oct_int8_conv *c)
 {
     const oct_tensor *t = oct_step_const(p, s, W), *zero = oct_step_const(p, s, W_ZERO);
-    const int64_t n = oct_tensor_length(t);
+    const int64_t n = oct_tensor_len(t);
     int8_t *bytes = oct_alloc(p->ctx, (size_t)n);
     const oct_int8_weights weights = {
         .w = bytes, .o = w->o, .c = w->c, .t = w->t, .x_zero = &(int32_t){0}, .n_zero = 1};
@@ -136,7 +136,7 @@ static oct_status pack_epilogue(oct_plan *p, const oct_step *s, state *st)
     spec.out = st->n_scales ? OCT_INT8_F32 : OCT_INT8_S32;
     for (int64_t o = 0; o < n; o++) {
         list[o] = 1;
-        if (bias) list[n + o] = ((const float *)bias->data)[oct_tensor_length(bias) > 1 ? o : 0];
+        if (bias) list[n + o] = ((const float *)bias->data)[oct_tensor_len(bias) > 1 ? o : 0];
     }
     if (bias) spec.bias = list + n;
     OCT_TRY(oct_int8_epilogue_make(p, &spec, &st->epilogue));

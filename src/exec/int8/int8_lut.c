@@ -38,7 +38,7 @@ static oct_status apply(const oct_node *n, oct_tensor **x)
     st = oct_node_eval(n, in, &out, NULL);
     oct_tensor_unref(*x);
     *x = out;
-    if (!st && oct_tensor_length(out) != 256)
+    if (!st && oct_tensor_len(out) != 256)
         st = oct_node_fail(n, OCT_ERR_STATE, "is no function of one element");
     return st;
 }

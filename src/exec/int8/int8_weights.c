@@ -105,7 +105,7 @@ static bool weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_sha
     if (!t || !c->dtype || oct_dtype_get(c->dtype)->bits > 8) return false;
     if (c->axis >= 0 && c->axis != w->axis) return false;
     if (are_plain(c)) return true;
-    for (int64_t at = 0, n, len = oct_tensor_length(t); at < len; at += n) {
+    for (int64_t at = 0, n, len = oct_tensor_len(t); at < len; at += n) {
         n = OCT_MIN(256, len - at);
         oct_load_i64(t->type.dtype, t->data, at, n, piece);
         for (int64_t i = 0; i < n; i++) {
@@ -125,7 +125,7 @@ static bool bias_fits(const oct_plan *p, const oct_step *s, const oct_int8_shape
     const oct_codes *c = b ? &s->integer->in[B] : NULL;
 
     if (!b) return true;
-    if (!b->data || oct_tensor_length(b->data) != w->filters) return false;
+    if (!b->data || oct_tensor_len(b->data) != w->filters) return false;
     if (!c->dtype) return b->type.dtype == OCT_DTYPE_F32;
     return c->dtype == OCT_DTYPE_I32 && (c->n == 1 || c->n == w->filters);
 }
@@ -142,7 +142,7 @@ oct_status oct_int8_weights_read(const oct_plan *p, const oct_step *s, const oct
 {
     const oct_codes *c = &s->integer->in[W];
     const oct_tensor *t = oct_step_const(p, s, W);
-    const int64_t len = oct_tensor_length(t);
+    const int64_t len = oct_tensor_len(t);
     int64_t piece[256];
     int8_t *own;
 

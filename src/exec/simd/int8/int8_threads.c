@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole integer convolutions and poolings: the inner loops, distributed over threads. */
-#include <string.h>
-
 #include "base/parallel.h"
 #include "exec/simd/int8/int8_winograd.h"
 
@@ -117,7 +115,6 @@ typedef struct pool_job {
     const oct_int8_pool *p;
     const uint8_t *x;
     uint8_t *y;
-    bool average;
 } pool_job;
 
 /* Taps [*from, *to) of window o along axis d that lie inside. */
@@ -137,26 +134,6 @@ static int64_t padded_taps(const oct_int8_pool *p, int d, int64_t size, int64_t 
     const int64_t room = size + p->pad_end[d] - (o * p->stride[d] - p->pad[d]);
 
     return room <= 0 ? 0 : OCT_MIN(oct_ceil_div(room, p->dilation[d]), p->kernel[d]);
-}
-
-static void max_pixel(const pool_job *j, const uint8_t *x, const int64_t from[2],
-                      const int64_t to[2], const int64_t start[2], uint8_t *y)
-{
-    const oct_int8_pool *p = j->p;
-    bool first = true;
-
-    for (int64_t ky = from[0]; ky < to[0]; ky++)
-        for (int64_t kx = from[1]; kx < to[1]; kx++) {
-            const int64_t iy = start[0] + ky * p->dilation[0], ix = start[1] + kx * p->dilation[1];
-            const uint8_t *at = x + (iy * p->in_w + ix) * p->in_pitch;
-
-            if (first)
-                memcpy(y, at, (size_t)p->c);
-            else
-                j->set->max(at, y, p->c);
-            first = false;
-        }
-    if (first) memset(y, 0, (size_t)p->c);
 }
 
 /* Some channels of one window. */
@@ -220,10 +197,6 @@ static void pool_rows(void *arg, int64_t begin, int64_t end)
 
             window(p, 0, p->in_h, oy, &from[0], &to[0]);
             window(p, 1, p->in_w, ox, &from[1], &to[1]);
-            if (!j->average) {
-                max_pixel(j, x, from, to, start, y);
-                continue;
-            }
             count = (to[0] - from[0]) * (to[1] - from[1]);
             if (p->count_pads)
                 count = padded_taps(p, 0, p->in_h, oy) * padded_taps(p, 1, p->in_w, ox);
@@ -234,24 +207,13 @@ static void pool_rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-static void pool(pool_job *j, int n_threads)
-{
-    const oct_int8_pool *p = j->p;
-    const int64_t work = p->out_w * p->c * OCT_MIN(p->kernel[0], p->in_h) * /* of many taps, few */
-                         OCT_MIN(p->kernel[1], p->in_w);                    /* lie inside */
-
-    oct_parallel_for(n_threads, p->batch * p->out_h, OCT_MAX(1, ROW_BYTES / OCT_MAX(work, 1)),
-                     pool_rows, j);
-}
-
-void oct_int8_max_pool(const oct_int8 *set, const oct_int8_pool *p, const uint8_t *x, uint8_t *y,
-                       int n_threads)
-{
-    pool(&(pool_job){set, p, x, y, false}, n_threads);
-}
-
 void oct_int8_average_pool(const oct_int8 *set, const oct_int8_pool *p, const uint8_t *x,
                            uint8_t *y, int n_threads)
 {
-    pool(&(pool_job){set, p, x, y, true}, n_threads);
+    const int64_t work = p->out_w * p->c * OCT_MIN(p->kernel[0], p->in_h) * /* of many taps, few */
+                         OCT_MIN(p->kernel[1], p->in_w);                    /* lie inside */
+    pool_job j = {set, p, x, y};
+
+    oct_parallel_for(n_threads, p->batch * p->out_h, OCT_MAX(1, ROW_BYTES / OCT_MAX(work, 1)),
+                     pool_rows, &j);
 }

@@ -175,10 +175,6 @@ typedef struct oct_int8_pool {
     oct_int8_codes x, y;
 } oct_int8_pool;
 
-/* Largest code of each window; pads are no codes, an empty window gives 0. */
-void oct_int8_max_pool(const oct_int8 *set, const oct_int8_pool *p, const uint8_t *x, uint8_t *y,
-                       int n_threads);
-
 /* rint(sum of (x - x.zero) * (x.scale / (y.scale * count))) + y.zero; also global. */
 void oct_int8_average_pool(const oct_int8 *set, const oct_int8_pool *p, const uint8_t *x,
                            uint8_t *y, int n_threads);

@@ -1,60 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs as text, and comparison of two graphs. */
+/* Comparison of two graphs. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/str.h"
 #include "graph/op.h"
-
-static void print_attr(const char *name, const oct_attr *a, oct_str *out)
-{
-    oct_str_printf(out, " %s=", name);
-    switch (a->kind) {
-    case OCT_ATTR_F32:
-        oct_str_printf(out, "%g", (double)a->f);
-        break;
-    case OCT_ATTR_INT:
-        oct_str_printf(out, "%lld", (long long)a->i);
-        break;
-    case OCT_ATTR_STRING:
-        oct_str_printf(out, "\"%s\"", a->s);
-        break;
-    case OCT_ATTR_INTS:
-        for (int64_t i = 0; i < a->n; i++)
-            oct_str_printf(out, "%s%lld", i ? "," : "", (long long)a->is[i]);
-        break;
-    case OCT_ATTR_F32S:
-        for (int64_t i = 0; i < a->n; i++)
-            oct_str_printf(out, "%s%g", i ? "," : "", (double)a->fs[i]);
-        break;
-    default:
-        oct_str_puts(out, "...");
-    }
-}
-
-oct_status oct_graph_print(const oct_graph *g, struct oct_str *out)
-{
-    char text[OCT_TYPE_TEXT_SIZE];
-
-    for (const oct_node *n = g->first; n; n = n->next) {
-        for (int32_t i = 0; i < n->n_out; i++)
-            if (n->out[i])
-                oct_str_printf(out, "%s%s:%s", i ? ", " : "", n->out[i]->name,
-                               oct_type_text(&n->out[i]->type, text));
-        oct_str_printf(out, " = %s(", n->op->name);
-        for (int32_t i = 0; i < n->n_in; i++)
-            oct_str_printf(out, "%s%s", i ? ", " : "", n->in[i] ? n->in[i]->name : "-");
-        oct_str_puts(out, ")");
-        for (int i = 0, k = oct_op_n_attrs(n->op); i < k; i++)
-            if (n->attr[i].given) print_attr(n->op->attrs[i].name, &n->attr[i], out);
-        for (int i = 0; i < n->n_extra; i++)
-            print_attr(n->extra[i].name, &n->extra[i].value, out);
-        oct_str_printf(out, "  # %s\n", n->name);
-    }
-    return out->failed ? OCT_ERR_MEMORY : OCT_OK;
-}
-
-/* --- comparison --- */
 
 typedef struct diff {
     char *why;

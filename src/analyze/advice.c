@@ -22,8 +22,6 @@
 #define MOST_LAYERS  4    /* named */
 #define NOISY_POINT  5e-3
 #define HARMFUL      0.03 /* of the error, by the layers that read a point */
-#define FEW_STEPS    8.0  /* of an operand under the scale of another */
-#define MANY_STEPS   64.0
 #define LARGE_SPREAD 16.0
 #define MOST_ADVICE  32
 
@@ -226,8 +224,8 @@ static bool look_at_node(const oct_analysis *a, const oct_node *n, meeting *m)
     if (!m->least || m->least == m->most) return false;
     if (m->least->n_scales == 1 && m->most->n_scales == 1 && m->least->scale == m->most->scale)
         m->scale = m->least->scale;
-    return m->scale > 0 && top_of(m->least) / m->scale < FEW_STEPS &&
-           top_of(m->most) / m->scale > MANY_STEPS;
+    return m->scale > 0 && top_of(m->least) / m->scale < OCT_FEW_STEPS &&
+           top_of(m->most) / m->scale > OCT_MANY_STEPS;
 }
 
 static oct_status advise_meetings(adviser *v)

@@ -10,8 +10,9 @@
 #include "op/op.h"
 #include "quant/lower/lower.h"
 
-#define FEW_STEPS  4.0f /* an operand that has no more codes than this is lost */
-#define MANY_STEPS 32.0f
+/* Scales only bound a range from above, so less is taken for a fault than of measured ranges. */
+#define FEW_STEPS  (OCT_FEW_STEPS / 2.0f)
+#define MANY_STEPS (OCT_MANY_STEPS / 2.0f)
 #define DEPTH      64 /* nodes looked through */
 
 /* The largest magnitude that a value can have, as far as scales and operators tell; 0: unknown. */

@@ -5,6 +5,12 @@
 
 #include "quant/qmap.h"
 
+/* An operand with fewer steps than FEW under a scale that another operand of the same node uses
+ * with more than MANY is lost: what measured ranges say (analyze/advice.c); see diagnose.c for
+ * scales. */
+#define OCT_FEW_STEPS  8
+#define OCT_MANY_STEPS 64
+
 typedef struct oct_qfault {
     const oct_node *node;
     const char *text; /* one sentence, in the arena */

@@ -26,8 +26,6 @@ enum {
 };
 
 #define SAMPLE_BYTES (64u << 20)
-#define OUTLIER      4.0 /* standard deviations, as the median absolute deviation tells them */
-#define SLOPE_STEP   0.01f
 
 typedef struct layer {
     const oct_node *node;

@@ -44,7 +44,7 @@ static double noise_of(const oct_tensor *exact, const oct_tensor *t)
     if (!exact || !t || !oct_type_equal(&exact->type, &t->type) || t->type.dtype != OCT_DTYPE_F32)
         return -1;
     oct_distance_init(&d, NULL);
-    oct_distance_see(&d, exact->data, t->data, oct_tensor_length(t));
+    oct_distance_see(&d, exact->data, t->data, oct_tensor_len(t));
     return oct_distance_noise(&d);
 }
 
@@ -130,7 +130,7 @@ static oct_status fill_row(const oct_pair *p, const oct_pair_layer *u, oct_analy
                               .weight_noise = -1,
                               .alone = oct_error_none(),
                               .all = oct_error_none()};
-    if (u->has_weights) l->params = oct_tensor_length(n->in[1]->data);
+    if (u->has_weights) l->params = oct_tensor_len(n->in[1]->data);
     if (!u->is_integer) {
         l->reason = u->is_tail ? "in the tail, which was left in float" : "left in float";
         l->why = u->is_tail ? OCT_FLOAT_TAIL : OCT_FLOAT_OTHER;

@@ -28,7 +28,7 @@ static bool has_one_scale(const oct_node *n)
     const oct_tensor *scale = oct_node_const(n, 1), *zero = oct_node_const(n, 2);
 
     if (!scale || (oct_node_in(n, 2) && !zero)) return false;
-    return scale->type.dtype == OCT_DTYPE_F32 && oct_tensor_length(scale) == 1;
+    return scale->type.dtype == OCT_DTYPE_F32 && oct_tensor_len(scale) == 1;
 }
 
 static bool is_same(const oct_value *a, const oct_value *b)

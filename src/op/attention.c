@@ -196,7 +196,7 @@ static oct_status read_mask(const oct_args *a, oct_work w, attention_job *j)
     OCT_TRY(oct_work_in(a, MASK, w, &j->mask));
     if (t->type.dtype == OCT_DTYPE_BOOL) {
         /* Converted, so this is scratch. */
-        for (int64_t i = 0; i < oct_tensor_length(t); i++) {
+        for (int64_t i = 0; i < oct_tensor_len(t); i++) {
             if (w == OCT_WORK_F64)
                 ((double *)j->mask)[i] = ((const double *)j->mask)[i] != 0 ? 0 : -INFINITY;
             else

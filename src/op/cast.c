@@ -111,7 +111,7 @@ static oct_status ref(const oct_args *a)
              .saturate = oct_int(a->node, SATURATE) != 0};
 
     find_round(a->node->attr[ROUND_MODE].s, &j.round);
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }
 

@@ -147,7 +147,7 @@ DEFINE_ADD(uint64_t, u64)
 static oct_status ref(const oct_args *a)
 {
     const oct_work w = oct_work_of(a->in[X]->type.dtype);
-    const int64_t n = oct_tensor_length(a->in[X]);
+    const int64_t n = oct_tensor_len(a->in[X]);
     int64_t image, column;
     oct_conv_geometry g;
     const void *x;
@@ -161,7 +161,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(check_columns(&q, &g, &g.c_in));
     OCT_TRY(oct_work_in(a, X, w, &x));
     OCT_TRY(oct_work_out(a, 0, w, &y));
-    memset(y, 0, (size_t)oct_tensor_length(a->out[0]) * oct_dtype_size(oct_work_dtype(w)));
+    memset(y, 0, (size_t)oct_tensor_len(a->out[0]) * oct_dtype_size(oct_work_dtype(w)));
     image = oct_conv_geometry_in_size(&g);
     column = oct_conv_geometry_kernel_size(&g) * oct_conv_geometry_out_size(&g);
     for (int64_t c = 0; c * column < n; c++) {

@@ -39,7 +39,7 @@ static oct_status compress_ref(const oct_args *a)
         len = x->type.dim[axis];
         inner = oct_type_span(&x->type, axis + 1, x->type.rank);
     }
-    const int64_t n = OCT_MIN(oct_tensor_length(c), len);
+    const int64_t n = OCT_MIN(oct_tensor_len(c), len);
     for (int64_t i = 0; i < n; i++)
         count += take[i] != 0;
     y.dim[axis] = count;
@@ -79,7 +79,7 @@ static bool is_nonzero(const oct_tensor *x, int64_t i)
 static oct_status nonzero_ref(const oct_args *a)
 {
     const oct_tensor *x = a->in[0];
-    const int64_t len = oct_tensor_length(x);
+    const int64_t len = oct_tensor_len(x);
     int64_t count = 0, at = 0;
 
     for (int64_t i = 0; i < len; i++)

@@ -16,7 +16,7 @@ static oct_status shape(const oct_infer *q)
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_check(q, 0, OCT_SET(OCT_DTYPE_I64)));
     if (value->kind == OCT_ATTR_TENSOR) {
-        if (oct_tensor_length(value->t) != 1)
+        if (oct_tensor_len(value->t) != 1)
             return oct_infer_fail(q, OCT_ERR_SHAPE, "the value is not one element");
         OCT_TRY(oct_dtype_attr(q->node, value->t->type.dtype, &t));
     }
@@ -43,7 +43,7 @@ static oct_status ref(const oct_args *a)
 
     OCT_TRY(oct_args_check(a)); /* the shape is data */
     oct_move_fill(y->type.dtype, value->kind == OCT_ATTR_TENSOR ? value->t->data : zero, 0, y->data,
-                  oct_tensor_length(y), a->n_threads);
+                  oct_tensor_len(y), a->n_threads);
     return OCT_OK;
 }
 

@@ -76,7 +76,7 @@ static oct_status conv_ref(const oct_args *a)
     OCT_TRY(oct_args_spend(a, oct_conv_geometry_macs(&j.g, false)));
     flatten_pointwise(&j.g);
     OCT_TRY(start(a, w, &j));
-    if (oct_tensor_length(a->out[0]) == 0) return OCT_OK;
+    if (oct_tensor_len(a->out[0]) == 0) return OCT_OK;
     blocks = (j.g.c_out / j.g.group + 3) / 4;
     oct_parallel_for(a->n_threads, j.g.batch * j.g.group * blocks, 1,
                      w == OCT_WORK_F64 ? conv_range_f64 : conv_range_f32, &j);

@@ -175,7 +175,7 @@ static oct_status make_room(const oct_args *a, job *j)
         !oct_mul_i64(n_x, g->batch, &n_x))
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "the padded input is too large");
     j->x = oct_args_scratch(a, (size_t)OCT_MAX(n_x, 1), sizeof(*j->x));
-    j->w = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_length(j->w_in), 1), sizeof(*j->w));
+    j->w = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_len(j->w_in), 1), sizeof(*j->w));
     return j->x && j->w ? OCT_OK : OCT_ERR_MEMORY;
 }
 
@@ -189,7 +189,7 @@ oct_status oct_conv_integer(const oct_args *a, const oct_conv_geometry *geometry
 
     if (len == 0) return OCT_OK;
     memset(y, 0, (size_t)len * sizeof(*y));
-    if (oct_tensor_length(x) == 0 || oct_tensor_length(w) == 0) return OCT_OK;
+    if (oct_tensor_len(x) == 0 || oct_tensor_len(w) == 0) return OCT_OK;
     flatten_pointwise(&g);
     j.c = g.c_in / g.group;
     j.in_rows = rows_of(&g, g.in);

@@ -151,7 +151,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(oct_work_in_f64(a, MASK, &j.mask));
     OCT_TRY(oct_work_out(a, 0, OCT_WORK_F64, &y));
     j.y = y;
-    if (oct_tensor_length(a->out[0]) == 0) return OCT_OK;
+    if (oct_tensor_len(a->out[0]) == 0) return OCT_OK;
     if (!oct_mul_size((size_t)(j.g.batch * j.g.out[0]), (size_t)(j.g.c_in * j.taps), &room) ||
         !(j.columns = oct_args_scratch(a, room + 1, sizeof(double))))
         return OCT_ERR_MEMORY;

@@ -94,7 +94,7 @@ static void range(void *arg, int64_t begin, int64_t end)
 
 static oct_status ref(const oct_args *a)
 {
-    const int64_t n_scales = oct_tensor_length(a->in[1]);
+    const int64_t n_scales = oct_tensor_len(a->in[1]);
     job j = {.x = a->in[0], .y = a->out[0]};
     float *scale, *zero;
 
@@ -103,7 +103,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(oct_quant_scales(a, 2, n_scales, 0, &zero)); /* f8 and f4 have zero points too */
     j.scale = scale;
     j.zero = zero;
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }
 

@@ -54,7 +54,7 @@ static oct_status ref(const oct_args *a)
 {
     const oct_type *t = &a->in[0]->type;
     oct_tensor *y = a->out[0];
-    const int64_t n = t->dim[t->rank - 1], len = oct_tensor_length(y);
+    const int64_t n = t->dim[t->rank - 1], len = oct_tensor_len(y);
     double *m;
 
     if (len == 0) return OCT_OK; /* n * n may be anything then */

@@ -83,7 +83,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(oct_args_check(a));
     OCT_TRY(resolve(a->node, t, oct_read_int(oct_args_in(a, AXIS), -2),
                     oct_read_int(oct_args_in(a, DFT_LENGTH), -1), &p));
-    if (oct_tensor_length(y) == 0) return OCT_OK;
+    if (oct_tensor_len(y) == 0) return OCT_OK;
     /* As the standard's reference: complex numbers in their own precision, real ones in double. */
     OCT_TRY(oct_fft_init(&f, a, p.length, oct_int(a->node, INVERSE) != 0,
                          p.parts == 2 && t->dtype != OCT_DTYPE_F64));

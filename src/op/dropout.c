@@ -84,7 +84,7 @@ static uint32_t seed_of(const oct_node *n)
 static oct_status train(const oct_args *a, double ratio)
 {
     const float scale = (float)(1 / (1 - ratio));
-    const int64_t n = oct_tensor_length(a->in[DATA]);
+    const int64_t n = oct_tensor_len(a->in[DATA]);
     oct_tensor *mask = oct_args_out(a, 1);
     const float *x;
     void *out;

@@ -36,7 +36,7 @@ static oct_status ref(const oct_args *a)
 {
     const oct_tensor *x = a->in[0];
     oct_tensor *y = oct_args_out(a, 0), *y_scale = oct_args_out(a, 1), *y_zero = oct_args_out(a, 2);
-    const int64_t n = oct_tensor_length(x);
+    const int64_t n = oct_tensor_len(x);
     float scale;
     uint8_t zero;
 

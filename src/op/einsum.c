@@ -237,7 +237,7 @@ static oct_status ref(const oct_args *a)
 {
     static const oct_range_fn fns[] = {einsum_range_f32, einsum_range_f64, einsum_range_u64};
     const oct_work w = oct_work_of(a->out[0]->type.dtype);
-    const int64_t n = oct_tensor_length(a->out[0]);
+    const int64_t n = oct_tensor_len(a->out[0]);
     einsum_job j = {.n_in = a->node->n_in};
     bool is_out[N_LABELS] = {false}, empty = false;
     oct_infer q;
@@ -248,7 +248,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(read_equation(a->node, q.in, &e));
     for (int i = 0; i < j.n_in; i++) {
         OCT_TRY(oct_work_in(a, i, w, &j.x[i]));
-        empty = empty || oct_tensor_length(a->in[i]) == 0;
+        empty = empty || oct_tensor_len(a->in[i]) == 0;
     }
     OCT_TRY(oct_work_out(a, 0, w, &j.y));
     for (int i = 0; i < e.n_out; i++) {

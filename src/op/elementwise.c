@@ -174,7 +174,7 @@ oct_status oct_unary_run(const oct_args *a, const oct_unary *f, const void *p)
 
     j.fn = fns[work_type(j.in)];
     if (!j.fn) return no_loop(a, j.in);
-    oct_parallel_for(a->n_threads, oct_tensor_length(y), OCT_MAP_GRAIN, unary_range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(y), OCT_MAP_GRAIN, unary_range, &j);
     return OCT_OK;
 }
 
@@ -234,7 +234,7 @@ oct_status oct_binary_apply(const oct_args *a, const oct_binary *f, const void *
     j.fn = fns[work_type(j.in)];
     if (!j.fn || y->type.dtype != j.in) return no_loop(a, y->type.dtype);
     oct_bcast_init(&j.b, &z->type, 2, (const oct_type *const[]){&x->type, &y->type});
-    oct_parallel_for(a->n_threads, oct_tensor_length(z), OCT_MAP_GRAIN, binary_range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(z), OCT_MAP_GRAIN, binary_range, &j);
     return OCT_OK;
 }
 

@@ -108,7 +108,7 @@ static oct_status ref(const oct_args *a)
 
     OCT_TRY(
         oct_op_conv.ref(a)); /* looks at the first three operands and finds attributes by name */
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }
 

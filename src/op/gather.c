@@ -85,7 +85,7 @@ static oct_status gather_ref(const oct_args *a)
 
     OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), x->rank, &axis));
     OCT_TRY(oct_read_indices(a, a->in[1], x->dim[axis], &p.index));
-    p.per_group = oct_tensor_length(a->in[1]);
+    p.per_group = oct_tensor_len(a->in[1]);
     p.group_step = oct_type_span(x, axis, x->rank);
     p.piece = oct_type_span(x, axis + 1, x->rank);
     pick_all(a, &p, oct_type_span(x, 0, axis) * p.per_group);

@@ -191,7 +191,7 @@ static oct_status fused_ref(const oct_args *a)
     if (!n->attr[ACTIVATION].kind || !oct_rnn_act_find(n->attr[ACTIVATION].s, &act)) return OCT_OK;
     if (oct_has(n, ACT_ALPHA)) act.alpha = (double)oct_f32(n, ACT_ALPHA);
     if (oct_has(n, ACT_BETA)) act.beta = (double)oct_f32(n, ACT_BETA);
-    for (int64_t i = 0; i < oct_tensor_length(a->out[0]); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(a->out[0]); i++) {
         double v;
 
         oct_load_f64(t, a->out[0]->data, i, 1, &v);

@@ -15,7 +15,7 @@ static oct_status shape(const oct_infer *q)
     OCT_TRY(oct_body_check(q->node, yes, 0, q->node->n_out));
     OCT_TRY(oct_body_check(q->node, no, 0, q->node->n_out));
     for (int32_t i = 0; i < q->node->n_out; i++) {
-        if (cond && oct_tensor_length(cond) == 1)
+        if (cond && oct_tensor_len(cond) == 1)
             q->out[i] = (oct_tensor_get_i64(cond, 0) ? yes : no)->outputs[i]->type;
         else
             q->out[i] = oct_type_join(&yes->outputs[i]->type, &no->outputs[i]->type);
@@ -25,9 +25,9 @@ static oct_status shape(const oct_infer *q)
 
 static oct_status ref(const oct_args *a)
 {
-    if (oct_tensor_length(a->in[0]) != 1)
+    if (oct_tensor_len(a->in[0]) != 1)
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "the condition has %lld elements",
-                             (long long)oct_tensor_length(a->in[0]));
+                             (long long)oct_tensor_len(a->in[0]));
     const int branch = oct_tensor_get_i64(a->in[0], 0) ? THEN_BRANCH : ELSE_BRANCH;
     const oct_graph *body = a->node->attr[branch].g;
     OCT_TRY(oct_body_check(a->node, body, 0, a->node->n_out));

@@ -69,7 +69,7 @@ static void store_rows(const oct_args *a, int i, const double *from)
 {
     oct_tensor *t = oct_args_out(a, i);
 
-    if (t && from) oct_store_f64(t->type.dtype, t->data, 0, oct_tensor_length(t), from);
+    if (t && from) oct_store_f64(t->type.dtype, t->data, 0, oct_tensor_len(t), from);
 }
 
 static oct_status want_rows(const oct_args *a, int i, double **rows)
@@ -78,7 +78,7 @@ static oct_status want_rows(const oct_args *a, int i, double **rows)
 
     *rows = NULL;
     if (!t) return OCT_OK;
-    *rows = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_length(t), 1), sizeof(**rows));
+    *rows = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_len(t), 1), sizeof(**rows));
     return *rows ? OCT_OK : OCT_ERR_MEMORY;
 }
 

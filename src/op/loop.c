@@ -62,7 +62,7 @@ static oct_status round_trip(const oct_args *a, loop *l, int64_t i)
     OCT_TRY(scalar(a->ctx, OCT_DTYPE_I64, i, &l->in[0]));
     OCT_TRY(scalar(a->ctx, OCT_DTYPE_BOOL, 1, &l->in[1]));
     OCT_TRY(oct_body_run(a, l->body, l->in, l->out));
-    if (oct_tensor_length(l->out[0]) != 1)
+    if (oct_tensor_len(l->out[0]) != 1)
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "the body's condition is no scalar");
     l->go_on = oct_tensor_get_i64(l->out[0], 0) != 0;
     for (int32_t k = 0; k < l->n_carried; k++) {

@@ -92,7 +92,7 @@ static oct_status gather(const oct_args *a, const double *log_p, double *loss, d
     OCT_TRY(oct_work_in_i64(a, TARGET, &target));
     OCT_TRY(oct_work_in_f64(a, WEIGHT, &w));
     *sum = *weight = 0;
-    for (int64_t i = 0; i < oct_tensor_length(a->in[TARGET]); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(a->in[TARGET]); i++) {
         const int64_t c = target[i];
         double scale;
 
@@ -120,7 +120,7 @@ static oct_status run(const oct_args *a, bool takes_scores)
     OCT_TRY(read_reduction(a->node, &r));
     OCT_TRY(oct_work_in_f64(a, X, &x));
     log_p = oct_args_scratch(a, (size_t)oct_type_len(t) + 1, sizeof(double));
-    loss = oct_args_scratch(a, (size_t)oct_tensor_length(a->in[TARGET]) + 1, sizeof(double));
+    loss = oct_args_scratch(a, (size_t)oct_tensor_len(a->in[TARGET]) + 1, sizeof(double));
     if (!log_p || !loss) return OCT_ERR_MEMORY;
     if (takes_scores) {
         log_softmax(t->dim[0], t->dim[1], oct_type_span(t, 2, t->rank), x, log_p);

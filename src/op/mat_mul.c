@@ -95,7 +95,7 @@ static int64_t *offsets(const oct_args *a, const side *s, const oct_type *batch,
 static oct_status straighten(const oct_args *a, const side *b, oct_work w, const void **data)
 {
     const size_t size = oct_dtype_size(oct_work_dtype(w));
-    const int64_t len = oct_tensor_length(a->in[1]), matrix = b->rows * b->cols;
+    const int64_t len = oct_tensor_len(a->in[1]), matrix = b->rows * b->cols;
     char *to;
 
     if (!b->trans || len == 0) return OCT_OK;
@@ -136,12 +136,12 @@ static oct_status ref(const oct_args *a)
     p.a_row = sa.trans ? 1 : sa.cols;
     p.a_col = sa.trans ? sa.rows : 1;
     p.b_row = p.c_row = sb.cols;
-    if (oct_tensor_length(a->out[0]) == 0) return OCT_OK;
+    if (oct_tensor_len(a->out[0]) == 0) return OCT_OK;
     p.a_at = offsets(a, &sa, &batch, p.batch);
     p.b_at = offsets(a, &sb, &batch, p.batch);
     if (!p.a_at || !p.b_at) return OCT_ERR_MEMORY;
     OCT_TRY(oct_mm_run(a, &p));
-    if (is_fused) scale(w, p.c, oct_tensor_length(a->out[0]), (double)oct_f32(a->node, ALPHA));
+    if (is_fused) scale(w, p.c, oct_tensor_len(a->out[0]), (double)oct_f32(a->node, ALPHA));
     oct_work_done(a, 0, w, p.c);
     return OCT_OK;
 }

@@ -79,7 +79,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(pooled_from(a->node, &x->type, &from));
     len = oct_type_len(&from);
     memset(y->data, 0, y->size);
-    for (int64_t i = 0; i < oct_tensor_length(x); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(x); i++) {
         int64_t rest = index[i], at = 0, step = 1;
         bool inside = true;
 

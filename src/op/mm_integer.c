@@ -79,7 +79,7 @@ void oct_mm_integer_sizes(const oct_type *a, const oct_type *b, bool trans_a, bo
 static int16_t *widen(const oct_args *args, const oct_tensor *t, int64_t rows, int64_t k,
                       const int32_t *zero, bool dense)
 {
-    const int64_t len = oct_tensor_length(t);
+    const int64_t len = oct_tensor_len(t);
     int16_t *out = oct_args_scratch(args, (size_t)OCT_MAX(len, 1), sizeof(*out));
 
     for (int64_t i = 0; out && len > 0 && i < len / k; i++) {

@@ -337,7 +337,7 @@ oct_status oct_infer_movable(const oct_infer *q, int i)
 
 oct_status oct_read_ints(const oct_node *n, const oct_tensor *t, int64_t *out, int max, int *count)
 {
-    const int64_t len = oct_tensor_length(t);
+    const int64_t len = oct_tensor_len(t);
 
     if (!oct_dtype_is_int(t->type.dtype) || t->type.rank > 1)
         return oct_node_fail(n, OCT_ERR_TYPE, "expected a list of integers, got %s of rank %d",
@@ -352,13 +352,13 @@ oct_status oct_read_ints(const oct_node *n, const oct_tensor *t, int64_t *out, i
 
 int64_t oct_read_int(const oct_tensor *t, int64_t fallback)
 {
-    return t && oct_tensor_length(t) > 0 ? oct_tensor_get_i64(t, 0) : fallback;
+    return t && oct_tensor_len(t) > 0 ? oct_tensor_get_i64(t, 0) : fallback;
 }
 
 oct_status oct_read_indices(const oct_args *a, const oct_tensor *t, int64_t limit,
                             const int64_t **out)
 {
-    const int64_t len = oct_tensor_length(t);
+    const int64_t len = oct_tensor_len(t);
     int64_t *ix;
 
     if (!oct_dtype_is_int(t->type.dtype))

@@ -53,7 +53,7 @@ static oct_status shape_dynamic(const oct_infer *q)
 static oct_status ref_dynamic(const oct_args *a)
 {
     const oct_tensor *x = a->in[DQ_A], *b = a->in[DQ_B];
-    const int64_t len = oct_tensor_length(x);
+    const int64_t len = oct_tensor_len(x);
     oct_tensor codes = {.ctx = a->ctx, .type = x->type};
     oct_mm_integer p = {.c = NULL};
     int32_t *a_zero, *b_zero;

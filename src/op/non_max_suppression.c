@@ -122,7 +122,7 @@ static int64_t suppress(const nms *p, const box *boxes, const float *score, int6
 
 static float scalar_or(const oct_tensor *t, float fallback)
 {
-    return t && oct_tensor_length(t) > 0 ? (float)oct_tensor_get_f64(t, 0) : fallback;
+    return t && oct_tensor_len(t) > 0 ? (float)oct_tensor_get_f64(t, 0) : fallback;
 }
 
 static oct_status read_params(const oct_args *a, nms *p)
@@ -136,7 +136,7 @@ static oct_status read_params(const oct_args *a, nms *p)
                .n_boxes = boxes->dim[1],
                .iou_threshold = scalar_or(oct_args_in(a, 3), 0),
                .score_threshold = scalar_or(threshold, 0),
-               .has_score_threshold = threshold && oct_tensor_length(threshold) > 0};
+               .has_score_threshold = threshold && oct_tensor_len(threshold) > 0};
     p->max_per_class = OCT_MIN(oct_read_int(oct_args_in(a, 2), 0), p->n_boxes);
     if (!(p->iou_threshold >= 0 && p->iou_threshold <= 1))
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "iou_threshold is %g",

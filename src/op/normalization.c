@@ -41,7 +41,7 @@ static oct_status run(const oct_args *a, double epsilon, int64_t groups)
     j.channels = x->dim[1];
     j.groups = groups > 0 ? groups : x->dim[1];
     j.size = oct_type_span(x, 2, x->rank);
-    if (oct_tensor_length(a->in[0]) == 0) return OCT_OK;
+    if (oct_tensor_len(a->in[0]) == 0) return OCT_OK;
     OCT_TRY(oct_work_in(a, 0, j.w, &j.x));
     OCT_TRY(oct_work_in(a, 1, j.w, &j.scale));
     OCT_TRY(oct_work_in(a, 2, j.w, &j.bias));

@@ -30,7 +30,7 @@ static oct_status shape(const oct_infer *q)
         y.dim[d] = d == axis ? -1 : ix->dim[from++];
     if (depth) {
         y.dim[axis] = oct_read_int(depth, -1);
-        if (oct_tensor_length(depth) != 1 || y.dim[axis] < 0)
+        if (oct_tensor_len(depth) != 1 || y.dim[axis] < 0)
             return oct_infer_fail(q, OCT_ERR_SHAPE, "depth %lld", (long long)y.dim[axis]);
     }
     q->out[0] = y;
@@ -44,7 +44,7 @@ static oct_status ref(const oct_args *a)
     int32_t axis;
 
     OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), y->rank, &axis));
-    if (y->dim[axis] != depth || oct_tensor_length(a->in[2]) != 2)
+    if (y->dim[axis] != depth || oct_tensor_len(a->in[2]) != 2)
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "depth %lld does not fit", (long long)depth);
     oct_move_fill(y->dtype, a->in[2]->data, 0, a->out[0]->data, oct_type_len(y), a->n_threads);
     const int64_t inner = oct_type_span(y, axis + 1, y->rank);

@@ -166,7 +166,7 @@ static oct_status pad_ref(const oct_args *a)
     OCT_TRY(padded(a->node, x, &p, mode, want));
     OCT_TRY(oct_args_expect(a, 0, x->rank, want));
     if (mode != CONSTANT) return pad_mapped(a, &p, mode);
-    if (value && oct_tensor_length(value) == 0) value = NULL;
+    if (value && oct_tensor_len(value) == 0) value = NULL;
     if (value && value->type.dtype != x->dtype)
         return oct_node_fail(a->node, OCT_ERR_TYPE, "data is %s, the constant is %s",
                              oct_dtype_name(x->dtype), oct_dtype_name(value->type.dtype));

@@ -86,7 +86,7 @@ static void finish_indices(const oct_args *a, const pool_job *j, bool column_maj
 {
     const oct_conv_geometry *g = &j->g;
 
-    for (int64_t i = 0; i < oct_tensor_length(a->out[1]); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(a->out[1]); i++) {
         const int64_t plane = i / j->out_size;
         int64_t at = j->index[i], rest = at, scale = j->in_size;
 

@@ -34,7 +34,7 @@ static oct_status shape(const oct_infer *q)
 static oct_status convert(const oct_args *a, const oct_tensor *x, oct_dtype t, bool fill,
                           oct_tensor *out)
 {
-    const int64_t n = oct_tensor_length(x);
+    const int64_t n = oct_tensor_len(x);
 
     out->type = x->type;
     out->type.dtype = t;
@@ -62,7 +62,7 @@ static oct_status ref(const oct_args *a)
     OCT_TRY(convert(a, a->out[0], OCT_DTYPE_F64, false, &z));
     wide.out = (oct_tensor *[]){&z};
     OCT_TRY(oct_binary_apply(&wide, &f, NULL, &x, &y));
-    oct_convert(OCT_DTYPE_F64, z.data, base, a->out[0]->data, oct_tensor_length(&z), true);
+    oct_convert(OCT_DTYPE_F64, z.data, base, a->out[0]->data, oct_tensor_len(&z), true);
     return OCT_OK;
 }
 

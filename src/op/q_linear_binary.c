@@ -99,7 +99,7 @@ static oct_status run(const oct_args *a, bool is_product)
     j.shift = (float)j.c_zero - fmaf(j.a_scale, (float)j.a_zero, j.b_scale * (float)j.b_zero);
     oct_quant_limits(j.dtype, &j.low, &j.high);
     oct_bcast_init(&j.bcast, &a->out[0]->type, 2, types);
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }
 

@@ -133,7 +133,7 @@ static void requantize(void *arg, int64_t begin, int64_t end)
 static oct_status ref_qlinear(const oct_args *a)
 {
     const oct_tensor *bias = oct_args_in(a, BIAS);
-    const size_t len = (size_t)OCT_MAX(oct_tensor_length(a->out[0]), 1);
+    const size_t len = (size_t)OCT_MAX(oct_tensor_len(a->out[0]), 1);
     oct_conv_geometry g;
     job j = {.g = &g, .y = a->out[0], .zero = oct_quant_zero(a, Y_ZERO)};
     int32_t *w_zero;

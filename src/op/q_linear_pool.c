@@ -162,7 +162,7 @@ static oct_status ref_average(const oct_args *a)
     OCT_TRY(oct_conv_geometry_pool(a->node, &a->in[OCT_QX]->type, &j.g));
     OCT_TRY(oct_args_spend(a, oct_conv_geometry_taps(&j.g, false)));
     j.out_size = oct_conv_geometry_out_size(&j.g);
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), 1024, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), 1024, range, &j);
     return OCT_OK;
 }
 

@@ -35,7 +35,7 @@ static oct_status look_up(const oct_args *a, float (*fn)(const void *p, float x)
     oct_quant_table_init(&table, t, oct_quant_scale(a, OCT_QX_SCALE),
                          oct_quant_zero(a, OCT_QX_ZERO), t, oct_quant_scale(a, OCT_QY_SCALE),
                          oct_quant_zero(a, OCT_QY_ZERO), fn, p);
-    for (int64_t i = 0, n = oct_tensor_length(a->out[0]); i < n; i++)
+    for (int64_t i = 0, n = oct_tensor_len(a->out[0]); i < n; i++)
         y[i] = table.code[x[i]];
     return OCT_OK;
 }
@@ -107,10 +107,10 @@ static oct_status ref_softmax(const oct_args *a)
     OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), t->rank, &axis));
     n = oct_int(a->node, OPSET) < 13 ? oct_type_span(t, axis, t->rank) : t->dim[axis];
     inner = oct_int(a->node, OPSET) < 13 ? 1 : oct_type_span(t, axis + 1, t->rank);
-    if (oct_tensor_length(a->out[0]) == 0) return OCT_OK;
+    if (oct_tensor_len(a->out[0]) == 0) return OCT_OK;
     oct_softmax_codes_init(&s, t->dtype, n, oct_quant_scale(a, OCT_QX_SCALE),
                            oct_quant_scale(a, OCT_QY_SCALE), oct_quant_zero(a, OCT_QY_ZERO));
-    for (int64_t i = 0, rows = oct_tensor_length(a->out[0]) / n; i < rows; i++) {
+    for (int64_t i = 0, rows = oct_tensor_len(a->out[0]) / n; i < rows; i++) {
         const int64_t at = i / inner * n * inner + i % inner;
 
         oct_softmax_codes_row(&s, x + at, y + at, n, inner);

@@ -43,7 +43,7 @@ static bool all_in_range(const oct_tensor *scale, bool to_codes)
 {
     const float *s = scale->data, low = to_codes ? MIN_OUT_SCALE : 0;
 
-    for (int64_t i = 0, n = oct_tensor_length(scale); i < n; i++)
+    for (int64_t i = 0, n = oct_tensor_len(scale); i < n; i++)
         if (!(s[i] > 0 && s[i] >= low && s[i] <= MAX_SCALE)) return false;
     return true;
 }
@@ -66,7 +66,7 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
     if ((to_codes ? x->dtype : n->out[0]->type.dtype) != OCT_DTYPE_F32) return false;
     if (attr_int(n, "block_size") || !all_in_range(c.scale, to_codes)) return false;
     if (attr_int(n, "precision") && attr_int(n, "precision") != OCT_DTYPE_F32) return false;
-    if (oct_tensor_length(c.scale) != 1) {
+    if (oct_tensor_len(c.scale) != 1) {
         axis = attr_int(n, "axis");
         if (axis < 0) axis += x->rank;
         if (c.scale->type.rank != 1 || axis < 0 || axis >= x->rank) return false;
@@ -74,7 +74,7 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
         c.axis = (int32_t)axis;
         c.n = c.scale->type.dim[0];
     }
-    if (c.zero && oct_tensor_length(c.zero) != c.n) return false;
+    if (c.zero && oct_tensor_len(c.zero) != c.n) return false;
     *out = c;
     return true;
 }
@@ -94,7 +94,7 @@ oct_status oct_codes_check(const oct_node *n)
     const oct_tensor *scale = oct_node_const(n, 1);
 
     if (!scale || (!oct_node_is_quantize(n) && !oct_node_is_dequantize(n))) return OCT_OK;
-    for (int64_t i = 0, len = oct_tensor_length(scale); i < len; i++) {
+    for (int64_t i = 0, len = oct_tensor_len(scale); i < len; i++) {
         const double s = oct_tensor_get_f64(scale, i);
 
         if (!(fabs(s) > 0 && fabs(s) < INFINITY))

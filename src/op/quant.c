@@ -49,7 +49,7 @@ oct_status oct_quant_check_zero(const oct_infer *q, int i, oct_dtype like, int64
 static oct_status count(const oct_args *a, int i, int64_t n, int64_t *out)
 {
     const oct_tensor *t = oct_args_in(a, i);
-    const int64_t len = t ? oct_tensor_length(t) : 0;
+    const int64_t len = t ? oct_tensor_len(t) : 0;
 
     if (t && len != 1 && len != n)
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "operand %d has %lld elements, expected %lld",

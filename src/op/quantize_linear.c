@@ -127,7 +127,7 @@ static void range(void *arg, int64_t begin, int64_t end)
 
 static oct_status ref(const oct_args *a)
 {
-    const int64_t n_scales = oct_tensor_length(a->in[1]);
+    const int64_t n_scales = oct_tensor_len(a->in[1]);
     const int64_t precision = oct_int(a->node, PRECISION);
     job j = {.x = a->in[0], .y = a->out[0], .saturate = oct_int(a->node, SATURATE) != 0};
     float *scale;
@@ -141,7 +141,7 @@ static oct_status ref(const oct_args *a)
     j.precision = precision ? (oct_dtype)precision : a->in[1]->type.dtype;
     if (j.precision == OCT_DTYPE_I32) j.precision = OCT_DTYPE_F32;
     if (!(F8_SET >> j.y->type.dtype & 1u)) oct_quant_limits(j.y->type.dtype, &j.low, &j.high);
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }
 

@@ -78,7 +78,7 @@ static oct_status normal(const oct_args *a)
     oct_rng r;
 
     start(&r, a->node);
-    for (int64_t i = 0, n = oct_tensor_length(y); i < n; i++) {
+    for (int64_t i = 0, n = oct_tensor_len(y); i < n; i++) {
         const double v = oct_f32(a->node, MEAN) + oct_f32(a->node, SCALE) * oct_rng_normal(&r);
 
         oct_store_f64(y->type.dtype, y->data, i, 1, &v);
@@ -93,7 +93,7 @@ static oct_status uniform(const oct_args *a)
     oct_rng r;
 
     start(&r, a->node);
-    for (int64_t i = 0, n = oct_tensor_length(y); i < n; i++) {
+    for (int64_t i = 0, n = oct_tensor_len(y); i < n; i++) {
         const double v = low + (high - low) * oct_rng_f64(&r);
 
         oct_store_f64(y->type.dtype, y->data, i, 1, &v);
@@ -108,7 +108,7 @@ static oct_status bernoulli(const oct_args *a)
     oct_rng r;
 
     start(&r, a->node);
-    for (int64_t i = 0, n = oct_tensor_length(y); i < n; i++) {
+    for (int64_t i = 0, n = oct_tensor_len(y); i < n; i++) {
         const int64_t v = oct_rng_f64(&r) < oct_tensor_get_f64(x, i);
 
         oct_store_i64(y->type.dtype, y->data, i, 1, &v);

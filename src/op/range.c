@@ -43,7 +43,7 @@ static oct_status count_ints(const oct_node *n, const oct_tensor *const *t, int6
 static oct_status count(const oct_node *n, const oct_tensor *const *t, int64_t *out)
 {
     for (int i = 0; i < 3; i++)
-        if (oct_tensor_length(t[i]) != 1)
+        if (oct_tensor_len(t[i]) != 1)
             return oct_node_fail(n, OCT_ERR_SHAPE, "operand %d is not a scalar", i);
     return oct_dtype_is_float(t[0]->type.dtype) ? count_floats(n, t, out) : count_ints(n, t, out);
 }

@@ -295,7 +295,7 @@ static oct_status want(const oct_args *a, int i, double **out)
 
     *out = NULL;
     if (!t) return OCT_OK;
-    *out = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_length(t), 1), sizeof(double));
+    *out = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_len(t), 1), sizeof(double));
     return *out ? OCT_OK : OCT_ERR_MEMORY;
 }
 

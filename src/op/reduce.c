@@ -187,7 +187,7 @@ static void set_bounds(reduce_job *j, oct_dtype t)
 /* Flipping the sign bit makes signed comparison order unsigned numbers. */
 static oct_status flip(const oct_args *a, const void **x)
 {
-    const int64_t n = oct_tensor_length(a->in[0]);
+    const int64_t n = oct_tensor_len(a->in[0]);
     uint64_t *to = oct_args_scratch(a, (size_t)OCT_MAX(n, 1), sizeof(*to));
 
     if (!to) return OCT_ERR_MEMORY;

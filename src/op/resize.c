@@ -154,9 +154,9 @@ static oct_status resolve(const oct_node *n, const oct_type *x, const sources *s
         s->axis_used[d] = false;
     }
     const oct_tensor *list = src->sizes ? src->sizes : src->scales;
-    if (list && oct_tensor_length(list) != count)
+    if (list && oct_tensor_len(list) != count)
         return oct_node_fail(n, OCT_ERR_SHAPE, "%lld scales or sizes for %d axes",
-                             (long long)oct_tensor_length(list), (int)count);
+                             (long long)oct_tensor_len(list), (int)count);
     if (!list && !src->unknown)
         return oct_node_fail(n, OCT_ERR_FORMAT, "neither scales nor sizes are given");
     for (int32_t i = 0; i < count; i++) {
@@ -169,7 +169,7 @@ static oct_status resolve(const oct_node *n, const oct_type *x, const sources *s
             OCT_TRY(by_size(n, src->sizes, i, a));
         else
             OCT_TRY(by_scale(n, src->scales, i, a));
-        if (src->roi && oct_tensor_length(src->roi) == 2 * count) {
+        if (src->roi && oct_tensor_len(src->roi) == 2 * count) {
             a->roi_start = oct_tensor_get_f64(src->roi, i);
             a->roi_end = oct_tensor_get_f64(src->roi, count + i);
         }
@@ -187,7 +187,7 @@ static oct_status check(const oct_node *n, const spec *s, int32_t rank)
 
 static bool has_data(const oct_tensor *t)
 {
-    return t && oct_tensor_length(t) > 0;
+    return t && oct_tensor_len(t) > 0;
 }
 
 static oct_status resize_spec(const oct_node *n, const oct_type *x, const sources *src, spec *s)

@@ -149,7 +149,7 @@ oct_status oct_infer_ints(const oct_infer *q, int i, int64_t *out, int max, int 
     if (!oct_dtype_is_int(t->type.dtype))
         return oct_infer_fail(q, OCT_ERR_TYPE, "operand %d is %s, expected integers", i,
                               oct_dtype_name(t->type.dtype));
-    len = oct_tensor_length(t);
+    len = oct_tensor_len(t);
     if (len < 0 || len > max)
         return oct_infer_fail(q, OCT_ERR_SHAPE,
                               "operand %d has %lld elements, at most %d make sense", i,

@@ -59,7 +59,7 @@ static oct_status run(const oct_args *a, softmax_kind kind)
     OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), x->rank, &axis));
     OCT_TRY(oct_work_in(a, 0, w, &j.x));
     OCT_TRY(oct_work_out(a, 0, w, &j.y));
-    if (oct_tensor_length(a->in[0]) == 0) return OCT_OK;
+    if (oct_tensor_len(a->in[0]) == 0) return OCT_OK;
     j.lanes = oct_lanes_of(x, axis);
     oct_parallel_for(a->n_threads, j.lanes.outer * j.lanes.inner, OCT_MAX(4096 / j.lanes.n, 1),
                      w == OCT_WORK_F64 ? softmax_range_f64 : softmax_range_f32, &j);

@@ -17,9 +17,9 @@ static oct_status check_sizes(const oct_infer *q, const oct_tensor *sizes, int64
 {
     int64_t sum = 0;
 
-    if (!oct_dtype_is_int(sizes->type.dtype) || oct_tensor_length(sizes) != q->node->n_out)
+    if (!oct_dtype_is_int(sizes->type.dtype) || oct_tensor_len(sizes) != q->node->n_out)
         return oct_infer_fail(q, OCT_ERR_SHAPE, "%lld sizes for %d results",
-                              (long long)oct_tensor_length(sizes), (int)q->node->n_out);
+                              (long long)oct_tensor_len(sizes), (int)q->node->n_out);
     for (int32_t i = 0; i < q->node->n_out; i++) {
         const int64_t part = oct_tensor_get_i64(sizes, i);
 

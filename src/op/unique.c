@@ -77,7 +77,7 @@ static oct_status load(const oct_args *a, const layout *l, items *s)
 {
     const oct_tensor *x = a->in[0];
     const bool is_float = oct_dtype_is_float(x->type.dtype);
-    const size_t count = (size_t)OCT_MAX(oct_tensor_length(x), 1);
+    const size_t count = (size_t)OCT_MAX(oct_tensor_len(x), 1);
     const uint64_t shift =
         oct_dtype_get(x->type.dtype)->kind == OCT_DKIND_INT ? (uint64_t)1 << 63 : 0;
     double *f = NULL;
@@ -90,9 +90,9 @@ static oct_status load(const oct_args *a, const layout *l, items *s)
     void *turned = oct_args_scratch(a, count, sizeof(double));
     if (!flat || !turned) return OCT_ERR_MEMORY;
     if (is_float)
-        oct_load_f64(x->type.dtype, x->data, 0, oct_tensor_length(x), f = flat);
+        oct_load_f64(x->type.dtype, x->data, 0, oct_tensor_len(x), f = flat);
     else
-        oct_load_i64(x->type.dtype, x->data, 0, oct_tensor_length(x), v = flat);
+        oct_load_i64(x->type.dtype, x->data, 0, oct_tensor_len(x), v = flat);
     for (size_t i = 0; v && i < count; i++)
         v[i] = (int64_t)((uint64_t)v[i] ^ shift);
     oct_move_init(&m);
@@ -164,7 +164,7 @@ static oct_status put_list(const oct_args *a, int i, const int64_t *v, int64_t n
 static oct_status ref(const oct_args *a)
 {
     const oct_tensor *x = a->in[0];
-    layout l = {0, 1, oct_tensor_length(x), 1};
+    layout l = {0, 1, oct_tensor_len(x), 1};
     oct_type y = oct_type_make(x->type.dtype, 1, &l.n);
     items s;
     groups g;

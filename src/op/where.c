@@ -83,7 +83,7 @@ static oct_status ref(const oct_args *a)
              .size = oct_dtype_size(a->out[0]->type.dtype)};
 
     oct_bcast_init(&j.b, &a->out[0]->type, 3, types);
-    oct_parallel_for(a->n_threads, oct_tensor_length(a->out[0]), OCT_MAP_GRAIN, range, &j);
+    oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }
 

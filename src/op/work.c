@@ -37,7 +37,7 @@ oct_status oct_work_in(const oct_args *a, int i, oct_work w, const void **out)
                              oct_dtype_name(t->type.dtype));
     *out = t->data;
     if (is_native(w, t->type.dtype)) return OCT_OK;
-    len = oct_tensor_length(t);
+    len = oct_tensor_len(t);
     p = oct_args_scratch(a, (size_t)OCT_MAX(len, 1), oct_dtype_size(oct_work_dtype(w)));
     if (!p) return OCT_ERR_MEMORY;
     if (w == OCT_WORK_F32) oct_load_f32(t->type.dtype, t->data, 0, len, p);
@@ -85,7 +85,7 @@ oct_status oct_work_out(const oct_args *a, int i, oct_work w, void **out)
                              oct_dtype_name(t->type.dtype));
     *out = t->data;
     if (is_native(w, t->type.dtype)) return OCT_OK;
-    *out = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_length(t), 1),
+    *out = oct_args_scratch(a, (size_t)OCT_MAX(oct_tensor_len(t), 1),
                             oct_dtype_size(oct_work_dtype(w)));
     return *out ? OCT_OK : OCT_ERR_MEMORY;
 }
@@ -96,7 +96,7 @@ void oct_work_done(const oct_args *a, int i, oct_work w, const void *from)
     int64_t len;
 
     if (!t || !from || from == t->data) return;
-    len = oct_tensor_length(t);
+    len = oct_tensor_len(t);
     if (w == OCT_WORK_F32) oct_store_f32(t->type.dtype, t->data, 0, len, from);
     if (w == OCT_WORK_F64) oct_store_f64(t->type.dtype, t->data, 0, len, from);
     if (w == OCT_WORK_I64) oct_store_i64(t->type.dtype, t->data, 0, len, from);
@@ -112,7 +112,7 @@ oct_status oct_work_expand(const oct_args *a, int i, oct_work w, const oct_type 
     char *p;
 
     OCT_TRY(oct_work_in(a, i, w, out));
-    if (!t || oct_tensor_length(t) == len) return OCT_OK;
+    if (!t || oct_tensor_len(t) == len) return OCT_OK;
     for (int d = to->rank - 1, s = t->type.rank - 1; d >= 0; d--, s--) {
         const int64_t dim = s >= 0 ? t->type.dim[s] : 1;
 

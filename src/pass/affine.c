@@ -29,7 +29,7 @@ static oct_status read_batch_norm(const oct_node *n, oct_arena *scratch, oct_aff
     for (int i = 1; i < 5; i++) {
         const oct_tensor *t = oct_node_const(n, i);
 
-        if (!t || !oct_dtype_is_float(t->type.dtype) || oct_tensor_length(t) != channels)
+        if (!t || !oct_dtype_is_float(t->type.dtype) || oct_tensor_len(t) != channels)
             return OCT_OK;
     }
     for (int32_t i = 1; i < n->n_out; i++)

@@ -23,9 +23,9 @@ static bool is_bias(const oct_node *n, const oct_tensor *b, int64_t channels)
     if (!b || b->type.dtype != OCT_DTYPE_F32) return false;
     if (oct_node_is(n, &oct_op_gemm)) {
         if (b->type.rank > 2 || (b->type.rank == 2 && b->type.dim[0] != 1)) return false;
-        return oct_tensor_length(b) == channels || oct_tensor_length(b) == 1;
+        return oct_tensor_len(b) == channels || oct_tensor_len(b) == 1;
     }
-    return oct_tensor_length(b) == channels;
+    return oct_tensor_len(b) == channels;
 }
 
 static int64_t int_attr(const oct_node *n, const char *name, int64_t otherwise)
@@ -89,7 +89,7 @@ static bool find_layout(const oct_node *n, layout *l)
     l->alpha = l->beta = 1;
     if (!is_gemm && !oct_node_is(n, &oct_op_conv) && !oct_node_is(n, &oct_op_conv_transpose))
         return false;
-    if (!l->w || l->w->type.dtype != OCT_DTYPE_F32 || oct_tensor_length(l->w) < 1) return false;
+    if (!l->w || l->w->type.dtype != OCT_DTYPE_F32 || oct_tensor_len(l->w) < 1) return false;
     if (n->n_out != 1 || !n->out[0]) return false;
     if (!(is_gemm ? gemm_layout(n, l) : conv_layout(n, l))) return false;
     return is_bias(n, l->b, l->n_out);
@@ -129,7 +129,7 @@ static int64_t weight_at(const layout *l, int64_t o, int64_t i)
 static double bias_at(const layout *l, int64_t o)
 {
     if (!l->b) return 0;
-    return (double)((const float *)l->b->data)[oct_tensor_length(l->b) == 1 ? 0 : o];
+    return (double)((const float *)l->b->data)[oct_tensor_len(l->b) == 1 ? 0 : o];
 }
 
 static oct_status make_pair(oct_ctx *ctx, const layout *l, oct_tensor **w, oct_tensor **b)
@@ -144,7 +144,7 @@ static bool all_finite(const oct_tensor *t)
 {
     const float *x = t->data;
 
-    for (int64_t i = 0, len = oct_tensor_length(t); i < len; i++)
+    for (int64_t i = 0, len = oct_tensor_len(t); i < len; i++)
         if (!isfinite(x[i])) return false;
     return true;
 }

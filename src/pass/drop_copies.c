@@ -47,7 +47,7 @@ static bool is_whole_slice(const oct_node *n)
     const oct_tensor *steps = oct_node_const(n, 4);
 
     if (oct_node_in(n, 4) && !steps) return false;
-    for (int64_t i = 0, len = steps ? oct_tensor_length(steps) : 0; i < len; i++)
+    for (int64_t i = 0, len = steps ? oct_tensor_len(steps) : 0; i < len; i++)
         if (oct_tensor_get_i64(steps, i) < 1) return false; /* reversed */
     return oct_same_static(&n->in[0]->type, &n->out[0]->type);
 }

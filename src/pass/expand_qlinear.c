@@ -51,14 +51,14 @@ static bool is_positive(const oct_value *v)
     const oct_tensor *t = v ? v->data : NULL;
 
     if (!t || t->type.dtype != OCT_DTYPE_F32 || t->type.rank > 1) return false;
-    for (int64_t i = 0, n = oct_tensor_length(t); i < n; i++)
+    for (int64_t i = 0, n = oct_tensor_len(t); i < n; i++)
         if (!(((const float *)t->data)[i] > 0)) return false;
     return true;
 }
 
 static bool is_single(const oct_value *v)
 {
-    return v && v->data && oct_tensor_length(v->data) == 1;
+    return v && v->data && oct_tensor_len(v->data) == 1;
 }
 
 /*
@@ -86,7 +86,7 @@ static bool fits(const oct_node *n, const struct form *f)
 
         if (!is_positive(s) || (z && !z->data)) return false;
         if (!is_single(s) && (i != 1 || f->weight_axis < 0)) return false;
-        if (z && oct_tensor_length(z->data) != oct_tensor_length(s->data)) return false;
+        if (z && oct_tensor_len(z->data) != oct_tensor_len(s->data)) return false;
     }
     /* The type of the result is that of its zero point, or of the first operand. */
     if (!zero && n->in[f->data[0]]->type.dtype != OCT_DTYPE_U8) return false;
@@ -98,7 +98,7 @@ static bool fits(const oct_node *n, const struct form *f)
 static oct_status dequantize_bias(oct_node *n, const struct form *f, oct_value **out)
 {
     const oct_tensor *x = n->in[f->data[0] + 1]->data, *w = n->in[f->data[1] + 1]->data;
-    const int64_t len = oct_tensor_length(w);
+    const int64_t len = oct_tensor_len(w);
     float *scale = oct_calloc(n->graph->ctx, (size_t)len, sizeof(*scale));
     oct_qdq l = {.axis = len > 1 ? 0 : -1};
     oct_status st;

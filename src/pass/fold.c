@@ -82,7 +82,7 @@ static bool measure(const oct_node *n, cost *c)
         const oct_value *v = n->in[i];
 
         if (!v) continue;
-        if (!add(&c->in_len, oct_tensor_length(v->data))) return false;
+        if (!add(&c->in_len, oct_tensor_len(v->data))) return false;
         if (!add(&c->in_bytes, (int64_t)v->data->size)) return false;
         if (v->n_users == 1 && !v->is_output) c->own_bytes += (int64_t)v->data->size;
     }

@@ -9,7 +9,7 @@ static oct_graph *taken_branch(const oct_node *n)
     const oct_tensor *cond = oct_node_const(n, 0);
     const oct_attr *a;
 
-    if (!oct_node_is(n, &oct_op_if) || !cond || oct_tensor_length(cond) != 1) return NULL;
+    if (!oct_node_is(n, &oct_op_if) || !cond || oct_tensor_len(cond) != 1) return NULL;
     a = oct_node_attr(n, oct_tensor_get_i64(cond, 0) ? "then_branch" : "else_branch");
     return a && a->kind == OCT_ATTR_GRAPH && a->g->n_outputs == n->n_out ? a->g : NULL;
 }

@@ -10,7 +10,7 @@
 oct_qdq oct_qdq_of(const oct_node *n)
 {
     const oct_attr *axis = oct_node_attr(n, "axis"), *was = oct_node_attr(n, "was_signed");
-    const bool single = n->in[1]->data && oct_tensor_length(n->in[1]->data) == 1;
+    const bool single = n->in[1]->data && oct_tensor_len(n->in[1]->data) == 1;
 
     return (oct_qdq){n->in[1], oct_node_in(n, 2), single || !axis ? -1 : axis->i, was && was->i};
 }

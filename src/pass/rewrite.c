@@ -23,14 +23,14 @@ oct_node *oct_inner_producer(const oct_value *v)
 bool oct_const_scalar(const oct_value *v, double *out)
 {
     if (!v || !v->data || !oct_dtype_is_float(v->data->type.dtype)) return false;
-    if (oct_tensor_length(v->data) != 1) return false;
+    if (oct_tensor_len(v->data) != 1) return false;
     *out = oct_tensor_get_f64(v->data, 0);
     return true;
 }
 
 bool oct_const_is_all(const oct_tensor *t, double x)
 {
-    const int64_t len = oct_tensor_length(t);
+    const int64_t len = oct_tensor_len(t);
     const oct_dkind kind = oct_dtype_get(t->type.dtype)->kind;
 
     if (kind == OCT_DKIND_OTHER || len < 1) return false;
@@ -45,7 +45,7 @@ bool oct_const_is_all(const oct_tensor *t, double x)
 
 bool oct_const_ints(const oct_tensor *t, int64_t *out, int max, int *n)
 {
-    const int64_t len = t ? oct_tensor_length(t) : -1;
+    const int64_t len = t ? oct_tensor_len(t) : -1;
 
     if (len < 0 || len > max || t->type.rank > 1 || !oct_dtype_is_int(t->type.dtype)) return false;
     for (int64_t i = 0; i < len; i++)

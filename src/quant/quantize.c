@@ -208,8 +208,8 @@ static oct_status list_layers(oct_quantized *q)
         macs += k;
         macs_int += integer ? k : 0;
         if (!has_weights(n)) continue;
-        weights += (double)oct_tensor_length(n->in[1]->data);
-        weights_int += integer ? (double)oct_tensor_length(n->in[1]->data) : 0;
+        weights += (double)oct_tensor_len(n->in[1]->data);
+        weights_int += integer ? (double)oct_tensor_len(n->in[1]->data) : 0;
         q->summary.layers_total++;
         q->summary.layers_quantized += integer;
         q->layers[q->n_layers++] = (oct_quantize_layer){

@@ -30,7 +30,7 @@ static oct_status widen_constant(oct_value *v)
 
     type.dtype = OCT_DTYPE_F32;
     OCT_TRY(oct_tensor_make(v->graph->ctx, &type, &t));
-    for (int64_t i = 0, n = oct_tensor_length(t); i < n; i++)
+    for (int64_t i = 0, n = oct_tensor_len(t); i < n; i++)
         ((float *)t->data)[i] = (float)oct_tensor_get_f64(v->data, i);
     oct_tensor_unref(v->data);
     v->data = t;

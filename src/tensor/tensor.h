@@ -86,10 +86,4 @@ bool oct_tensor_equal(const oct_tensor *a, const oct_tensor *b); /* type and byt
 int64_t oct_tensor_get_i64(const oct_tensor *t, int64_t i);
 double oct_tensor_get_f64(const oct_tensor *t, int64_t i);
 
-/* Fills a zeroed tensor's out[] from a small integer tensor (any integer type). */
-static inline int64_t oct_tensor_length(const oct_tensor *t)
-{
-    return oct_type_len(&t->type);
-}
-
 #endif

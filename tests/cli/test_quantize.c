@@ -330,7 +330,7 @@ static void make_half(place *p)
         type.dtype = v->type.dtype = OCT_DTYPE_F16;
         if (!v->data) continue;
         assert_ok(ctx, oct_tensor_make(ctx, &type, &t));
-        for (int64_t k = 0; k < oct_tensor_length(t); k++) {
+        for (int64_t k = 0; k < oct_tensor_len(t); k++) {
             const double x = oct_tensor_get_f64(v->data, k);
 
             oct_store_f64(OCT_DTYPE_F16, t->data, k, 1, &x);

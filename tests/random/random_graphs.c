@@ -95,7 +95,7 @@ static double scale_of(const one *o, const oct_tensor *want)
     double top = o->j->kind == NET_FLOAT || o->j->kind == NET_OPEN ? 1e-3 : 0.2;
 
     if (!oct_dtype_is_float(want->type.dtype)) return 1;
-    for (int64_t i = 0; i < oct_tensor_length(want); i++)
+    for (int64_t i = 0; i < oct_tensor_len(want); i++)
         if (isfinite(oct_tensor_get_f64(want, i)))
             top = fmax(top, fabs(oct_tensor_get_f64(want, i)));
     return top;
@@ -106,7 +106,7 @@ static void compare(one *o, const char *what, int k, const oct_tensor *got)
     const oct_tensor *want = o->want[k];
     const limits l = limits_of(o, want);
     const double top = scale_of(o, want);
-    int64_t n_far = 0, len = oct_tensor_length(want), worst_at = -1;
+    int64_t n_far = 0, len = oct_tensor_len(want), worst_at = -1;
     double worst = 0;
 
     if (!oct_type_equal(&got->type, &want->type)) {

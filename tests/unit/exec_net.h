@@ -117,9 +117,9 @@ static inline void assert_same(const char *what, const oct_tensor *a, const oct_
     double top = 1e-6;
 
     assert_true(oct_type_equal(&a->type, &b->type));
-    for (int64_t i = 0; i < oct_tensor_length(b); i++)
+    for (int64_t i = 0; i < oct_tensor_len(b); i++)
         top = fmax(top, fabs(oct_tensor_get_f64(b, i)));
-    for (int64_t i = 0; i < oct_tensor_length(a); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(a); i++) {
         const double x = oct_tensor_get_f64(a, i), y = oct_tensor_get_f64(b, i);
 
         if (!(fabs(x - y) <= tol * top))

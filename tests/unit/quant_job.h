@@ -22,7 +22,7 @@ static inline oct_dataset *items(files *t, const oct_value *x, float size)
 
         (void)snprintf(name, sizeof(name), "items/%d.npy", i);
         assert_ok(t->ctx, oct_tensor_make(t->ctx, &x->type, &v));
-        for (int64_t k = 0; k < oct_tensor_length(v); k++) {
+        for (int64_t k = 0; k < oct_tensor_len(v); k++) {
             const double y = (oct_rng_f64(&rng) * 2 - 1) * (double)size;
 
             oct_store_f64(x->type.dtype, v->data, k, 1, &y);
@@ -44,7 +44,7 @@ static inline double job_noise(files *t, const oct_quantized *q)
     run_graph(t->f, NULL, want);
     assert_ok(t->ctx, oct_graph_clone(oct_quantized_graph(q), &t->f->g));
     run_graph(t->f, NULL, got);
-    for (int64_t i = 0; i < oct_tensor_length(want[0]); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(want[0]); i++) {
         const double y = oct_tensor_get_f64(want[0], i);
         const double e = oct_tensor_get_f64(got[0], i) - y;
 

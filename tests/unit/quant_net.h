@@ -159,7 +159,7 @@ static inline oct_value *qdq_u8(fixture *f, oct_value *x, float scale)
 /* At most one step apart, and in less than `share` of all elements. */
 static inline void assert_steps(const oct_tensor *a, const oct_tensor *b, float step, double share)
 {
-    const int64_t n = oct_tensor_length(a);
+    const int64_t n = oct_tensor_len(a);
     int64_t differ = 0;
 
     assert_true(oct_type_equal(&a->type, &b->type));

@@ -23,7 +23,7 @@ static void skew(const oct_value *y, int64_t inner)
 {
     oct_tensor *w = y->producer->in[1]->data;
 
-    for (int64_t i = 0; i < oct_tensor_length(w); i++)
+    for (int64_t i = 0; i < oct_tensor_len(w); i++)
         ((float *)w->data)[i] *= i / inner % 2 ? 10.0f : 0.1f;
 }
 

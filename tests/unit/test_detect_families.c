@@ -171,7 +171,7 @@ static void level_networks(void **state)
             oct_tensor *t = f->g->outputs[i]->data;
 
             if (t->type.dim[2] == CLASSES && t->data != scores)
-                for (int64_t k = 0; k < oct_tensor_length(t); k++)
+                for (int64_t k = 0; k < oct_tensor_len(t); k++)
                     ((float *)t->data)[k] = -20;
         }
         find_boxes(f, n_levels == 3 ? "nanodet" : "picodet", &b);

@@ -67,7 +67,7 @@ static oct_dtype random_type(maker *m)
 
 static void fill(maker *m, oct_tensor *t)
 {
-    for (int64_t i = 0; i < oct_tensor_length(t); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(t); i++) {
         const double number = (double)(pick(m, 512) - 256) / 64;
         const int64_t code = t->type.dtype == OCT_DTYPE_F32 ? 0 : random_code(m, t->type.dtype);
 

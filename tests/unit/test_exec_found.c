@@ -71,7 +71,7 @@ static void run_as(fixture *f, const oct_graph *g, const oct_plan_options *o, oc
 /* A step at a tie may go either way; what is wrong is wrong by more, or in many places. */
 static void compare(const char *name, const char *how, const oct_tensor *a, const oct_tensor *b)
 {
-    const int64_t n = oct_tensor_length(b);
+    const int64_t n = oct_tensor_len(b);
     double top = 0;
     int64_t far = 0;
 

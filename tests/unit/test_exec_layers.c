@@ -114,11 +114,11 @@ static void compare(const char *what, const layers *l, oct_tensor *const *a, oct
 {
     for (int i = 0; i < l->n; i++) {
         const uint8_t *x = a[i]->data, *y = b[i]->data;
-        const int64_t n = oct_tensor_length(a[i]);
+        const int64_t n = oct_tensor_len(a[i]);
         int64_t others = 0;
         int worst = 0;
 
-        assert_int_equal(n, oct_tensor_length(b[i]));
+        assert_int_equal(n, oct_tensor_len(b[i]));
         for (int64_t k = 0; k < n; k++) {
             others += x[k] != y[k];
             worst = OCT_MAX(worst, abs(x[k] - y[k]));

@@ -459,7 +459,7 @@ static void nodes_without_results_are_left_out(void **state)
         o.keep_all = i % 2;
         o.plain = i / 2;
         run_graph(f, &o, out);
-        assert_int_equal(oct_tensor_length(out[0]), 4);
+        assert_int_equal(oct_tensor_len(out[0]), 4);
         oct_tensor_unref(out[0]);
     }
 }

@@ -97,7 +97,7 @@ static void evaluate(const oct_graph *g, oct_tensor **outs)
 
     oct_rng_init(&rng, 4);
     assert_ok(g->ctx, oct_tensor_make(g->ctx, &g->inputs[0]->type, &x));
-    for (int64_t i = 0; i < oct_tensor_length(x); i++)
+    for (int64_t i = 0; i < oct_tensor_len(x); i++)
         ((float *)x->data)[i] = (float)(oct_rng_f64(&rng) * 4 - 2);
     assert_ok(g->ctx, oct_graph_eval(g, &x, outs, NULL));
     oct_tensor_unref(x);

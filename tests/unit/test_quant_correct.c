@@ -17,9 +17,9 @@ static void output(fixture *f, oct_value *v)
 static void skew(const oct_value *y)
 {
     oct_tensor *t = y->producer->in[1]->data;
-    const int64_t n = t->type.dim[0], inner = oct_tensor_length(t) / n;
+    const int64_t n = t->type.dim[0], inner = oct_tensor_len(t) / n;
 
-    for (int64_t i = 0; i < oct_tensor_length(t); i++)
+    for (int64_t i = 0; i < oct_tensor_len(t); i++)
         ((float *)t->data)[i] *= powf(4, (float)(i / inner % 5) - 3);
 }
 
@@ -27,7 +27,7 @@ static void skew(const oct_value *y)
 static double size_of(const oct_value *y, int64_t r)
 {
     const oct_tensor *t = y->producer->in[1]->data;
-    const int64_t inner = oct_tensor_length(t) / t->type.dim[0];
+    const int64_t inner = oct_tensor_len(t) / t->type.dim[0];
     double top = 0;
 
     for (int64_t i = 0; i < inner; i++)

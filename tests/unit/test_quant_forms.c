@@ -62,12 +62,12 @@ static oct_graph *file_of(placed *p)
     assert_ok(p->f->ctx, oct_lower(p->m, NULL, &plain));
     assert_ok(p->f->ctx, oct_lower(p->m, &o, &file));
     assert_ok(p->f->ctx, oct_tensor_make(p->f->ctx, &p->f->g->inputs[0]->type, &x));
-    for (int64_t i = 0; i < oct_tensor_length(x); i++)
+    for (int64_t i = 0; i < oct_tensor_len(x); i++)
         ((float *)x->data)[i] = (float)(oct_rng_f64(&p->rng) * 4 - 2);
     a = eval(p, plain, x);
     b = eval(p, file, x);
     assert_true(oct_type_equal(&a->type, &b->type));
-    for (int64_t i = 0; i < oct_tensor_length(a); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(a); i++) {
         const float want = ((float *)a->data)[i], got = ((float *)b->data)[i];
 
         assert_true(fabsf(want - got) <= 1e-4f * (1 + fabsf(want)));

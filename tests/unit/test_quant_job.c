@@ -216,7 +216,7 @@ static void halve(fixture *f)
         type.dtype = v->type.dtype = OCT_DTYPE_F16;
         if (!v->data) continue;
         assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
-        for (int64_t k = 0; k < oct_tensor_length(t); k++) {
+        for (int64_t k = 0; k < oct_tensor_len(t); k++) {
             const double x = oct_tensor_get_f64(v->data, k);
 
             oct_store_f64(OCT_DTYPE_F16, t->data, k, 1, &x);
@@ -296,9 +296,9 @@ static int check_biases(const oct_graph *g)
         assert_non_null(oct_node_in(n, 2));
         dq = n->in[2]->producer;
         assert_true(oct_node_is(dq, &oct_op_dequantize_linear));
-        for (int64_t i = 0; i < oct_tensor_length(dq->in[0]->data); i++)
+        for (int64_t i = 0; i < oct_tensor_len(dq->in[0]->data); i++)
             assert_in_range((int64_t)oct_tensor_get_f64(dq->in[0]->data, i) + 32768, 1, 65535);
-        for (int64_t i = 0; i < oct_tensor_length(dq->in[1]->data); i++) {
+        for (int64_t i = 0; i < oct_tensor_len(dq->in[1]->data); i++) {
             int e;
 
             assert_true(frexp(oct_tensor_get_f64(dq->in[1]->data, i), &e) == 0.5);

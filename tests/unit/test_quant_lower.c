@@ -97,7 +97,7 @@ static oct_tensor *numbers(fixture *f, const oct_type *type, uint64_t seed)
 
     oct_rng_init(&rng, seed);
     assert_ok(f->ctx, oct_tensor_make(f->ctx, type, &t));
-    for (int64_t i = 0; i < oct_tensor_length(t); i++)
+    for (int64_t i = 0; i < oct_tensor_len(t); i++)
         ((float *)t->data)[i] = (float)(oct_rng_f64(&rng) * 2 - 1);
     return t;
 }
@@ -144,7 +144,7 @@ static layer conv_net(fixture *f, int64_t c_in, int64_t c_out, int64_t group)
 static void fake_in_place(const oct_qmap *m, int32_t at, oct_tensor *t)
 {
     const oct_qpoint *p = &m->points[at];
-    const int64_t each = oct_tensor_length(t) / p->n;
+    const int64_t each = oct_tensor_len(t) / p->n;
 
     for (int64_t i = 0; i < p->n; i++)
         oct_qspec_fake(&p->spec, p->scale[i], p->zero[i], (float *)t->data + i * each,
@@ -218,7 +218,7 @@ static void stores_integers(void **state)
     producer_of(producer_of(c->in[0], &oct_op_dequantize_linear)->in[0], &oct_op_quantize_linear);
     for (int32_t i = 0; i < g->n_value_ids; i++) /* no float weight is left to be written */
         if (g->values[i] && g->values[i]->data && g->values[i]->type.dtype == OCT_DTYPE_F32)
-            assert_true(oct_tensor_length(g->values[i]->data) <= 8);
+            assert_true(oct_tensor_len(g->values[i]->data) <= 8);
     for (size_t i = 0; i < OCT_COUNT(names); i++) /* short ones for what is new */
         assert_non_null(oct_graph_find_value(g, names[i]));
     assert_string_equal(c->in[1]->name, n.conv->in[1]->name); /* numbers keep theirs */

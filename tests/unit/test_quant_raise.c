@@ -83,7 +83,7 @@ static oct_tensor *fill(oct_ctx *ctx, const oct_value *v, oct_rng *rng)
     for (int i = 0; i < type.rank; i++)
         if (type.dim[i] < 0) type.dim[i] = 2;
     assert_ok(ctx, oct_tensor_make(ctx, &type, &t));
-    for (int64_t i = 0; i < oct_tensor_length(t); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(t); i++) {
         const double u = oct_rng_f64(rng);
         const double x = oct_dtype_is_float(type.dtype) ? u * 2 - 0.5 : floor(u * 100);
 
@@ -254,7 +254,7 @@ static void raises_integer_operators(void **state)
         assert_null(strstr(n->op->name, "Linear"));
     assert_non_null(oct_graph_find_node(r.plain, r.file->first->next->name)); /* names stay */
     run_both(f->ctx, &r, a, b);
-    for (int64_t i = 0; i < oct_tensor_length(a[0]); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(a[0]); i++) {
         const double x = oct_tensor_get_f64(a[0], i), y = oct_tensor_get_f64(b[0], i);
 
         ab += x * y, aa += x * x, bb += y * y;

@@ -30,7 +30,7 @@ bool oct_smooth_reads(const oct_node *n, const oct_value *x)
 static oct_status divided(const oct_value *v, const oct_smoothing *s, oct_tensor **out)
 {
     const oct_tensor *t = v ? v->data : NULL;
-    const int64_t len = t ? oct_tensor_length(t) : 0;
+    const int64_t len = t ? oct_tensor_len(t) : 0;
     oct_type type;
 
     *out = NULL;
@@ -68,7 +68,7 @@ static oct_status divide_columns(oct_node *n, const oct_smoothing *s, bool chang
         w && w->type.dtype == OCT_DTYPE_F32 && w->type.rank == 2 && w->type.dim[1] == s->channels;
     if (!*can || !change) return OCT_OK;
     OCT_TRY(oct_tensor_copy(n->graph->ctx, w, &t));
-    for (int64_t i = 0; i < oct_tensor_length(t); i++)
+    for (int64_t i = 0; i < oct_tensor_len(t); i++)
         ((float *)t->data)[i] = (float)((double)((float *)t->data)[i] / s->factor[i % s->channels]);
     return oct_node_set_const(n, 1, "weight", t);
 }
@@ -148,7 +148,7 @@ static oct_status grow_weight(oct_node *n, const oct_smoothing *s)
 
     (void)oct_weight_axes_of(n, &ax);
     OCT_TRY(oct_tensor_copy(n->graph->ctx, w, &t));
-    for (int64_t i = 0; i < oct_tensor_length(t); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(t); i++) {
         const int64_t c = ax.in == 0 ? i / ax.n_out : i % ax.n_in;
         float *x = (float *)t->data + i;
 

@@ -116,7 +116,7 @@ static void coarsen(const oct_qspec *spec, const oct_tensor *bias, scales *s)
     for (int64_t i = 0; i < s->n; i++) {
         double top = 0;
 
-        for (int64_t k = s->n > 1 ? i : 0; k < (s->n > 1 ? i + 1 : oct_tensor_length(bias)); k++)
+        for (int64_t k = s->n > 1 ? i : 0; k < (s->n > 1 ? i + 1 : oct_tensor_len(bias)); k++)
             top = fmax(top, fabs((double)b[k]));
         for (int k = 0; k < MOST_SHIFT && rint(top / (double)s->s[i]) > limit_of(spec); k++)
             s->s[i] *= 2;
@@ -151,7 +151,7 @@ static oct_status quantize_bias(oct_lowering *l, oct_node *n, int32_t b, const o
 
     type.dtype = p->dtype;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &codes));
-    for (int64_t i = 0, len = oct_tensor_length(codes); i < len; i++) {
+    for (int64_t i = 0, len = oct_tensor_len(codes); i < len; i++) {
         const int64_t k = p->n > 1 ? i : 0;
         const int64_t code = code_of(l, spec, p->scale[k], p->zero ? p->zero[k] : 0,
                                      ((const float *)v->data->data)[i]);
@@ -177,7 +177,7 @@ static oct_status shift_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     oct_value *v;
 
     if (old &&
-        (!old->data || old->type.dtype != OCT_DTYPE_F32 || oct_tensor_length(old->data) != s->n))
+        (!old->data || old->type.dtype != OCT_DTYPE_F32 || oct_tensor_len(old->data) != s->n))
         return oct_node_fail(n, OCT_ERR_STATE, "a shift does not fit its bias '%s'", old->name);
     if (old)
         OCT_TRY(oct_tensor_copy(l->ctx, old->data, &t));
@@ -211,7 +211,7 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     if (s) OCT_TRY(shift_bias(l, n, b, s));
     if ((!p && !is_new) || (p && p->state == OCT_QSTATE_OFF)) return OCT_OK;
     if (!n->in[b]->data || n->in[b]->type.dtype != OCT_DTYPE_F32) return OCT_OK;
-    len = oct_tensor_length(n->in[b]->data);
+    len = oct_tensor_len(n->in[b]->data);
     if (p && p->n > 0) {
         OCT_TRY(oct_lowering_check(l, p, p, n->in[b], &params));
     } else {

@@ -46,7 +46,7 @@ static void quantize(const oct_qspec *spec, const oct_lowering_params *p, const 
 {
     const oct_type *t = &w->type;
     const int64_t inner = p->n > 1 ? oct_type_span(t, p->axis + 1, t->rank) : 1;
-    const int64_t len = oct_tensor_length(w);
+    const int64_t len = oct_tensor_len(w);
     const float *x = w->data;
 
     for (int64_t at = 0; at < len; at += taps) {

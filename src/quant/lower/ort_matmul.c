@@ -87,7 +87,7 @@ static bool is_wanted(const oct_node *n)
     if (!oct_node_is_product(n) || n->out[0]->is_output || is_rounded(n->out[0])) return false;
     x = dequantizer_of(n->in[0]);
     w = dequantizer_of(n->in[1]);
-    return x && w && !x->in[0]->data && oct_tensor_length(x->in[1]->data) == 1 && w->in[0]->data &&
+    return x && w && !x->in[0]->data && oct_tensor_len(x->in[1]->data) == 1 && w->in[0]->data &&
            w->in[0]->type.dtype == OCT_DTYPE_I8 && (!oct_node_in(n, 2) || dequantizer_of(n->in[2]));
 }
 

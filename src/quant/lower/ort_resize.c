@@ -18,7 +18,7 @@ static oct_value *codes_of(const oct_value *v)
     const oct_node *dq = v ? v->producer : NULL;
 
     if (!dq || !oct_node_is(dq, &oct_op_dequantize_linear) || dq->in[0]->data) return NULL;
-    return oct_tensor_length(dq->in[1]->data) == 1 ? dq->in[0] : NULL;
+    return oct_tensor_len(dq->in[1]->data) == 1 ? dq->in[0] : NULL;
 }
 
 /* The same constant, or none. */

@@ -64,11 +64,11 @@ static oct_status bias_scale(oct_node *n, const oct_value *x, const oct_value *w
 {
     oct_tensor *t = NULL;
 
-    if (!x || !w || !x->data || !w->data || oct_tensor_length(x->data) != 1 ||
+    if (!x || !w || !x->data || !w->data || oct_tensor_len(x->data) != 1 ||
         x->type.dtype != OCT_DTYPE_F32 || w->type.dtype != OCT_DTYPE_F32)
         return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "its scales are not constants");
     OCT_TRY(oct_tensor_copy(n->graph->ctx, w->data, &t));
-    for (int64_t i = 0, len = oct_tensor_length(t); i < len; i++)
+    for (int64_t i = 0, len = oct_tensor_len(t); i < len; i++)
         ((float *)t->data)[i] *= ((const float *)x->data->data)[0];
     *out = oct_const_for(n, "bias_scale", t);
     return *out ? OCT_OK : OCT_ERR_MEMORY;

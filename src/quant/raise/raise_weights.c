@@ -34,7 +34,7 @@ static oct_node *unfolding(const oct_value *v, oct_tensor **by)
         return NULL;
     for (int32_t i = 0; i < t->rank; i++)
         if ((*by)->type.dim[i] != 1 && (i > 1 || (*by)->type.dim[i] != t->dim[i])) return NULL;
-    for (int64_t i = 0, n = oct_tensor_length(*by); i < n; i++) {
+    for (int64_t i = 0, n = oct_tensor_len(*by); i < n; i++) {
         const float f = ((const float *)(*by)->data)[i];
 
         if (!(f > 0 && 1 / f > 0 && f < 1e30f)) return NULL;

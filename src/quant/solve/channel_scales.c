@@ -21,7 +21,7 @@
 static oct_status find_columns(const oct_qpoint *p, int64_t n, oct_arena *a, double **out)
 {
     const oct_tensor *w = p->value->data;
-    const int64_t inner = oct_type_span(&w->type, 2, w->type.rank), len = oct_tensor_length(w);
+    const int64_t inner = oct_type_span(&w->type, 2, w->type.rank), len = oct_tensor_len(w);
     double *sum = oct_arena_array(a, (size_t)n + 1, sizeof(double)), all = 0;
 
     if (!(*out = sum)) return OCT_ERR_MEMORY;

@@ -80,7 +80,7 @@ static oct_status find_fold(oct_qmap *m, oct_qpoint *p, const oct_weight_axes *a
 static oct_status folded(const oct_qpoint *p, oct_arena *a, float **out)
 {
     const oct_tensor *w = p->value->data;
-    const int64_t len = oct_tensor_length(w), inner = oct_type_span(&w->type, 2, w->type.rank);
+    const int64_t len = oct_tensor_len(w), inner = oct_type_span(&w->type, 2, w->type.rank);
     float *x = oct_arena_array(a, (size_t)len + 1, sizeof(float));
 
     if (!(*out = x)) return OCT_ERR_MEMORY;
@@ -100,7 +100,7 @@ typedef struct lanes {
 
 static lanes lanes_of(const oct_tensor *w, int axis)
 {
-    if (axis == OCT_QSPEC_PER_TENSOR) return (lanes){1, 1, oct_tensor_length(w)};
+    if (axis == OCT_QSPEC_PER_TENSOR) return (lanes){1, 1, oct_tensor_len(w)};
     return (lanes){oct_type_span(&w->type, 0, axis), w->type.dim[axis],
                    oct_type_span(&w->type, axis + 1, w->type.rank)};
 }
@@ -122,7 +122,7 @@ static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, fl
 
     if (p->role != OCT_QROLE_WEIGHT || !bias || bias->type.dtype != OCT_DTYPE_F32) return OCT_OK;
     if (!p->fold) OCT_TRY(oct_place_input_scales(m, p->node, 0, a, &n_x, &x, &zero, &is_integer));
-    n_bias = oct_tensor_length(bias);
+    n_bias = oct_tensor_len(bias);
     if (!is_integer || n_bias < 1 || n_bias % n || n_bias % n_x) return OCT_OK;
     for (int64_t i = 0; i < n_bias; i++) {
         float *s = &scale[n > 1 ? i % n : 0];
@@ -140,7 +140,7 @@ static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, fl
 /* What is quantized, and how its range was found. */
 static oct_status note_weight(oct_qmap *m, oct_qpoint *p, const float *x, const char *kind)
 {
-    const int64_t n = oct_tensor_length(p->value->data);
+    const int64_t n = oct_tensor_len(p->value->data);
 
     p->has_seen = n > 0;
     p->seen_low = p->seen_high = n > 0 ? x[0] : 0;
@@ -216,7 +216,7 @@ oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, floa
     float *x;
 
     OCT_TRY(folded(p, a, &x));
-    for (int64_t at = 0; at < oct_tensor_length(w); at += taps) {
+    for (int64_t at = 0; at < oct_tensor_len(w); at += taps) {
         const int64_t k = p->n > 1 ? at / l.inner % l.n : 0;
         int32_t code[OCT_MAX_TAPS];
 
@@ -224,7 +224,7 @@ oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, floa
         for (int64_t i = 0; i < taps; i++)
             x[at + i] = oct_qspec_value(p->scale[k], p->zero[k], code[i]);
     }
-    for (int64_t i = 0; i < oct_tensor_length(w); i++) {
+    for (int64_t i = 0; i < oct_tensor_len(w); i++) {
         const int64_t c = p->fold ? i / inner % w->type.dim[1] : 0;
         const int64_t o = p->fold ? i / inner / w->type.dim[1] : 0;
 

@@ -38,7 +38,7 @@ oct_status oct_draft_ints(oct_draft *d, const char *suffix, const int64_t *v, in
 oct_status oct_draft_scalar(oct_draft *d, const char *suffix, float v, oct_dtype dtype,
                             oct_value **out);
 
-/* Another node in front of the draft's, called "NODE_suffix", of the internal opset. */
+/* Another node before the draft's, called "NODE_suffix", of the internal opset. */
 oct_status oct_draft_emit(oct_draft *d, const char *suffix, const char *op, oct_value *x,
                           oct_value *y, const oct_draft_attr *attrs, int n_attrs, oct_value **out);
 

@@ -102,6 +102,27 @@ static void distance_agrees_with_the_whole_table(void **state)
     assert_int_equal(oct_edit_distance("a", "b", 0), 1);
 }
 
+/* The first of equals wins, what is as far as the limit does not count, an exact name ends it. */
+static void nearest_of_names_tried_one_by_one(void **state)
+{
+    oct_nearest n = {"minmx", 4, NULL};
+
+    (void)state;
+    assert_false(oct_nearest_try(&n, "percentile"));
+    assert_null(n.name);
+    assert_true(oct_nearest_try(&n, "minmax"));
+    assert_false(oct_nearest_try(&n, "minix"));
+    assert_string_equal(n.name, "minmax");
+    assert_int_equal(n.distance, 1);
+    assert_true(oct_nearest_try(&n, "minmx"));
+    assert_int_equal(n.distance, 0);
+    assert_false(oct_nearest_try(&n, "minmx"));
+
+    n = (oct_nearest){"abcd", 4, "default"};
+    assert_false(oct_nearest_try(&n, "wxyz"));
+    assert_string_equal(n.name, "default");
+}
+
 static void hash_depends_on_every_byte_and_the_seed(void **state)
 {
     unsigned char data[40];
@@ -151,6 +172,7 @@ int main(void)
         cmocka_unit_test(finds_what_was_put),
         cmocka_unit_test(nearest_is_a_likely_slip),
         cmocka_unit_test(distance_agrees_with_the_whole_table),
+        cmocka_unit_test(nearest_of_names_tried_one_by_one),
         cmocka_unit_test(hash_depends_on_every_byte_and_the_seed),
         cmocka_unit_test(map_survives_every_failure),
     };

@@ -231,10 +231,10 @@ int32_t oct_scale_list_at(const oct_scale_list *s, int32_t i, oct_scale_info *ou
 
 oct_status oct_graph_scales(const oct_graph *g, const char *qmap_path, oct_scale_list **out)
 {
+    OCT_ENTER(g->ctx);
     oct_scale_list *s;
     oct_status st = OCT_ERR_MEMORY;
 
-    OCT_ENTER(g->ctx);
     if (!(s = oct_calloc(g->ctx, 1, sizeof(*s)))) return st;
     s->ctx = g->ctx;
     oct_map_init(&s->by_name, g->ctx);

@@ -13,7 +13,7 @@
 
 #include <octet/octet.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/place/place.h"
 

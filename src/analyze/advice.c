@@ -10,7 +10,7 @@
 
 #include "analyze/analyze_parts.h"
 #include "base/str.h"
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/diagnose.h"
 #include "quant/lower/lower.h"
@@ -273,9 +273,7 @@ static double harm_of(const adviser *v, const oct_analyzed_point *p)
         const oct_node *u = x->users[i];
         const int32_t layer = u->graph == v->p->exact ? v->p->layer_of[u->id] : -1;
 
-        if ((u->op->flags & OCT_OP_FUSES_INTO_PRODUCER) || u->op == &oct_op_sigmoid ||
-            u->op == &oct_op_hard_sigmoid)
-            return 0;
+        if (u->op->act) return 0;
         if (layer >= 0) sum += fmax(share_of(v, v->a->layers[layer].alone.noise), 0);
     }
     return sum;

@@ -176,7 +176,7 @@ static const char *colour(const oct_op *op)
     if (strstr(op->name, "uantizeLinear") || strstr(op->name, "QLinear")) return "#b7e4dc";
     if (op->flags & OCT_OP_HAS_BODY) return "#f7c8e0";
     if (op->macs || op->flow == OCT_FLOW_SOURCE) return "#bcd4f6";
-    if (op->flags & OCT_OP_FUSES_INTO_PRODUCER) return "#fbd9a8";
+    if (op->act) return "#fbd9a8";
     if (op->flow == OCT_FLOW_CONCAT) return "#d9c8f0";
     if (op->flags & (OCT_OP_VIEW | OCT_OP_IS_COPY)) return "#e4e4e4";
     if (op->flags & OCT_OP_ELEMENTWISE) return "#fdf0b5";

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "analyze/side_by_side.h"
-#include "graph/op.h"
-#include "quant/solve/solve.h"
+#include "op/op.h"
 
 #define MIN_MATCHING 0.5  /* of the float network's layers: else it is another network */
 #define MAX_ROUNDS   16   /* of dropping matches that are none */

@@ -6,7 +6,6 @@
 #include "analyze/side_by_side.h"
 #include "op/op.h"
 #include "quant/place/place.h"
-#include "quant/solve/solve.h"
 
 #define GROUPS_OF   "octet" /* the target that fuses most: what one step of a plan computes */
 #define CLAMP_DEPTH 8       /* nodes between a value and its quantizer */

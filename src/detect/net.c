@@ -143,13 +143,7 @@ oct_levels oct_net_levels(const oct_net *net, int64_t n, int32_t per_cell)
  * identifies a family comes after it. */
 static bool has_weights(const oct_node *n)
 {
-    static const char *const ops[] = {"Conv",  "ConvInteger",   "QLinearConv",   "ConvTranspose",
-                                      "Gemm",  "MatMulInteger", "QLinearMatMul", "MatMul",
-                                      "QGemm", "FusedConv"};
-
-    for (size_t i = 0; i < OCT_COUNT(ops); i++)
-        if (strcmp(n->op->name, ops[i]) == 0) return true;
-    return false;
+    return n->op->flow == OCT_FLOW_SOURCE;
 }
 
 oct_status oct_net_tail(const oct_net *net, const oct_value *v, oct_node_test fn, bool *found)

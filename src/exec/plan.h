@@ -12,8 +12,8 @@
 
 #include <octet/plan.h>
 
-#include "exec/act.h"
 #include "graph/op.h"
+#include "op/act.h"
 #include "op/qparams.h"
 
 /* Memory layout of a tensor. CLAST is NHWC, [N, spatial.., C], for ranks 3 to 5. */

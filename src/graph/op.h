@@ -26,17 +26,40 @@ typedef enum oct_flow {
 } oct_flow;
 
 enum {
-    OCT_OP_IS_COPY = 1u << 0,             /* output = input 0: Identity, inference Dropout */
-    OCT_OP_ELEMENTWISE = 1u << 1,         /* output i depends on inputs at i (after broadcasting) */
-    OCT_OP_FUSES_INTO_PRODUCER = 1u << 2, /* an activation a convolution can apply */
-    OCT_OP_RANDOM = 1u << 3,              /* never folded, never merged */
-    OCT_OP_DATA_SHAPE = 1u << 4, /* output shape needs the data: kernel allocates (NonZero) */
-    OCT_OP_COMMUTES = 1u << 5,   /* operands may be swapped */
-    OCT_OP_VIEW = 1u << 6,       /* output is input 0's bytes under another shape: Reshape */
-    OCT_OP_HAS_BODY = 1u << 7,   /* has subgraph attributes: If, Loop, Scan */
-    OCT_OP_TYPE_ONLY = 1u << 8,  /* reads its operand's type, not its data: Shape, Size */
-    OCT_OP_PICKS = 1u << 9,      /* reads no more elements than it makes: Gather, Slice */
+    OCT_OP_IS_COPY = 1u << 0,     /* output = input 0: Identity, inference Dropout */
+    OCT_OP_ELEMENTWISE = 1u << 1, /* output i depends on inputs at i (after broadcasting) */
+    OCT_OP_RANDOM = 1u << 3,      /* never folded, never merged */
+    OCT_OP_DATA_SHAPE = 1u << 4,  /* output shape needs the data: kernel allocates (NonZero) */
+    OCT_OP_COMMUTES = 1u << 5,    /* operands may be swapped */
+    OCT_OP_VIEW = 1u << 6,        /* output is input 0's bytes under another shape: Reshape */
+    OCT_OP_HAS_BODY = 1u << 7,    /* has subgraph attributes: If, Loop, Scan */
+    OCT_OP_TYPE_ONLY = 1u << 8,   /* reads its operand's type, not its data: Shape, Size */
+    OCT_OP_PICKS = 1u << 9,       /* reads no more elements than it makes: Gather, Slice */
 };
+
+/* What may follow an operator inside one step of a runtime: its epilogue. */
+enum {
+    OCT_FUSES_BIAS = 1u << 0,     /* an Add of a constant for each channel */
+    OCT_FUSES_ACT = 1u << 1,      /* an activation */
+    OCT_FUSES_RESIDUAL = 1u << 2, /* an Add of another value */
+    OCT_FUSES_ELSEWHERE = 1u << 3 /* other runtimes do that, octet has no kernel for it */
+};
+
+/* How an operator moves data: its result holds only elements of its data operands. */
+typedef struct oct_data_move {
+    bool (*is_move)(const oct_node *n); /* attributes under which that is so; NULL: always */
+    /* Labels of output k from those of the data operands; *out NULL: cannot be told. */
+    oct_status (*labels)(const oct_node *n, const oct_tensor *const *in, int32_t k,
+                         oct_tensor **out);
+    bool is_variadic; /* all operands are data, else the first one only */
+} oct_data_move;
+
+/* Which dimension of a weight is the output channel, which the input channel. */
+typedef struct oct_weight_axes {
+    int out, in;         /* axes; in -1: none (depthwise) */
+    int64_t n_out, n_in; /* n_out: of the whole layer; n_in: of one group */
+    int64_t groups;
+} oct_weight_axes;
 
 typedef struct oct_attr_def {
     const char *name;
@@ -91,10 +114,19 @@ struct oct_op {
     int64_t (*macs)(const oct_node *n); /* multiply-adds; NULL: 0 */
     int64_t (*work)(const oct_node *n); /* on a fast kernel, in operations; NULL: by macs */
     struct {
-        oct_qrole in[OCT_MAX_IN], out;
+        oct_qrole in[OCT_MAX_IN];
         int weight_axis;
     } quant;
     oct_flow flow;
+    const oct_data_move *moves;    /* it only moves data, and how; NULL: it computes */
+    const struct oct_act_row *act; /* it is an activation that other kernels can apply (op/act.h) */
+    struct {
+        /* Axes of the constant operand 1; false: not with this rank. NULL: no such operand. */
+        bool (*axes)(const oct_node *n, const oct_type *w, oct_weight_axes *out);
+        /* Weights in integers may carry a factor for each input channel: Mul(DQ(w), factor). */
+        bool takes_factor;
+    } weights;
+    unsigned fuses; /* OCT_FUSES_.. */
     unsigned flags;
 };
 

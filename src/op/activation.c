@@ -3,6 +3,7 @@
 #include <string.h>
 #include <tgmath.h>
 
+#include "op/act.h"
 #include "op/elementwise.h"
 
 /* Attribute i of the node, which `p` is: in these rows the attributes are the numbers. */
@@ -43,7 +44,7 @@ static int64_t shrink(int64_t x, float bias, float lambd)
 
 OCT_UNARY_FN(shrink_i64, int64_t, int64_t, shrink(x, oct_f32(p, 0), oct_f32(p, 1)))
 
-#define ROW(sym, onnx, domain_, since_, attrs_, shape_, i64_fn, u64_fn, more_flags)                \
+#define ROW(sym, onnx, domain_, since_, attrs_, shape_, i64_fn, u64_fn, act_)                      \
     static oct_status ref_##sym(const oct_args *a)                                                 \
     {                                                                                              \
         static const oct_unary f = {sym##_f32, sym##_f64, i64_fn, u64_fn, false};                  \
@@ -60,13 +61,26 @@ OCT_UNARY_FN(shrink_i64, int64_t, int64_t, shrink(x, oct_f32(p, 0), oct_f32(p, 1
         .attrs = attrs_,                                                                           \
         .shape = shape_,                                                                           \
         .ref = ref_##sym,                                                                          \
-        .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},                                    \
+        .quant = {.in = {OCT_QROLE_ACT}},                                                          \
         .flow = OCT_FLOW_PASS,                                                                     \
-        .flags = OCT_OP_ELEMENTWISE | (more_flags),                                                \
+        .act = act_,                                                                               \
+        .flags = OCT_OP_ELEMENTWISE,                                                               \
     }
-#define FLOAT_ROW(sym, onnx, since_, attrs_, more_flags)                                           \
-    ROW(sym, onnx, NULL, since_, attrs_, oct_shape_same_float, NULL, NULL, more_flags)
-#define FUSES OCT_OP_FUSES_INTO_PRODUCER
+#define FLOAT_ROW(sym, onnx, since_, attrs_, act_)                                                 \
+    ROW(sym, onnx, NULL, since_, attrs_, oct_shape_same_float, NULL, NULL, act_)
+
+static bool read_alpha(const oct_node *n, oct_act *act)
+{
+    act->a = oct_f32(n, 0);
+    return true;
+}
+
+static bool read_alpha_beta(const oct_node *n, oct_act *act)
+{
+    act->a = oct_f32(n, 0);
+    act->b = oct_f32(n, 1);
+    return true;
+}
 
 static oct_status shape_relu(const oct_infer *q)
 {
@@ -85,35 +99,43 @@ static const oct_attr_def hard_sigmoid_attrs[] = {
 static const oct_attr_def shrink_attrs[] = {
     {"bias", OCT_ATTR_F32, .def.f = 0.0f}, {"lambd", OCT_ATTR_F32, .def.f = 0.5f}, {0}};
 
-ROW(relu, "Relu", NULL, 7, NULL, shape_relu, relu_i64, NULL, FUSES);
-FLOAT_ROW(leaky_relu, "LeakyRelu", 7, alpha_001, FUSES);
-FLOAT_ROW(elu, "Elu", 7, alpha_1, FUSES);
-FLOAT_ROW(selu, "Selu", 7, selu_attrs, 0);
-FLOAT_ROW(celu, "Celu", 12, alpha_1, 0);
-FLOAT_ROW(sigmoid, "Sigmoid", 7, NULL, FUSES);
-FLOAT_ROW(tanh, "Tanh", 7, NULL, FUSES);
-FLOAT_ROW(hard_sigmoid, "HardSigmoid", 7, hard_sigmoid_attrs, FUSES);
-FLOAT_ROW(hard_swish, "HardSwish", 14, NULL, FUSES);
-FLOAT_ROW(swish, "Swish", 24, alpha_1, FUSES);
-FLOAT_ROW(mish, "Mish", 18, NULL, FUSES);
-FLOAT_ROW(softplus, "Softplus", 7, NULL, 0);
-FLOAT_ROW(softsign, "Softsign", 7, NULL, 0);
-FLOAT_ROW(thresholded_relu, "ThresholdedRelu", 10, alpha_1, 0);
-ROW(shrink, "Shrink", NULL, 9, shrink_attrs, oct_shape_same_numeric, shrink_i64, NULL, 0);
+ROW(relu, "Relu", NULL, 7, NULL, shape_relu, relu_i64, NULL, OCT_ACT_ROW(RELU, NULL));
+FLOAT_ROW(leaky_relu, "LeakyRelu", 7, alpha_001, OCT_ACT_ROW(LEAKY, read_alpha));
+FLOAT_ROW(elu, "Elu", 7, alpha_1, OCT_ACT_ROW(ELU, read_alpha));
+FLOAT_ROW(selu, "Selu", 7, selu_attrs, NULL);
+FLOAT_ROW(celu, "Celu", 12, alpha_1, NULL);
+FLOAT_ROW(sigmoid, "Sigmoid", 7, NULL, OCT_ACT_ROW(SIGMOID, NULL));
+FLOAT_ROW(tanh, "Tanh", 7, NULL, OCT_ACT_ROW(TANH, NULL));
+FLOAT_ROW(hard_sigmoid, "HardSigmoid", 7, hard_sigmoid_attrs,
+          OCT_ACT_ROW(HARD_SIGMOID, read_alpha_beta));
+FLOAT_ROW(hard_swish, "HardSwish", 14, NULL, OCT_ACT_ROW(HARD_SWISH, NULL));
+FLOAT_ROW(swish, "Swish", 24, alpha_1, OCT_ACT_ROW(SWISH, read_alpha));
+FLOAT_ROW(mish, "Mish", 18, NULL, OCT_ACT_ROW(MISH, NULL));
+FLOAT_ROW(softplus, "Softplus", 7, NULL, NULL);
+FLOAT_ROW(softsign, "Softsign", 7, NULL, NULL);
+FLOAT_ROW(thresholded_relu, "ThresholdedRelu", 10, alpha_1, NULL);
+ROW(shrink, "Shrink", NULL, 9, shrink_attrs, oct_shape_same_numeric, shrink_i64, NULL, NULL);
 
 #define ms_gelu_f32    gelu_f32
 #define ms_gelu_f64    gelu_f64
 #define quick_gelu_f32 swish_f32
 #define quick_gelu_f64 swish_f64
-ROW(ms_gelu, "Gelu", "com.microsoft", 1, NULL, oct_shape_same_float, NULL, NULL, FUSES);
+ROW(ms_gelu, "Gelu", "com.microsoft", 1, NULL, oct_shape_same_float, NULL, NULL,
+    OCT_ACT_ROW(GELU, NULL));
 ROW(quick_gelu, "QuickGelu", "com.microsoft", 1, alpha_1702, oct_shape_same_float, NULL, NULL,
-    FUSES);
+    OCT_ACT_ROW(SWISH, read_alpha));
 
 /* Gelu: its attribute chooses between two formulas. */
 
 static bool is_tanh(const oct_node *n)
 {
     return strcmp(n->attr[0].s, "tanh") == 0;
+}
+
+static bool read_gelu(const oct_node *n, oct_act *act)
+{
+    if (is_tanh(n)) act->kind = OCT_ACT_GELU_TANH;
+    return true;
 }
 
 static oct_status shape_gelu(const oct_infer *q)
@@ -144,7 +166,8 @@ const oct_op oct_op_gelu = {
     .attrs = gelu_attrs,
     .shape = shape_gelu,
     .ref = ref_gelu,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
-    .flags = OCT_OP_ELEMENTWISE | OCT_OP_FUSES_INTO_PRODUCER,
+    .act = OCT_ACT_ROW(GELU, read_gelu),
+    .flags = OCT_OP_ELEMENTWISE,
 };

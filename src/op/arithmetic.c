@@ -16,7 +16,7 @@ OCT_BINARY_FLOATS(div, x / y)
 OCT_BINARY_FN(div_i64, int64_t, int64_t, y == 0 ? 0 : y == -1 ? (int64_t)(0 - (uint64_t)x) : x / y)
 OCT_BINARY_FN(div_u64, uint64_t, uint64_t, y == 0 ? 0 : x / y)
 
-#define ROW(sym, onnx, u64_fn, more_flags)                                                         \
+#define ROW(sym, onnx, u64_fn, fuses_, more_flags)                                                 \
     static oct_status ref_##sym(const oct_args *a)                                                 \
     {                                                                                              \
         static const oct_binary f = {sym##_f32, sym##_f64, sym##_i64, u64_fn, false};              \
@@ -31,15 +31,16 @@ OCT_BINARY_FN(div_u64, uint64_t, uint64_t, y == 0 ? 0 : x / y)
         .max_in = 2,                                                                               \
         .shape = oct_shape_broadcast_numeric,                                                      \
         .ref = ref_##sym,                                                                          \
-        .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},                     \
+        .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}},                                           \
         .flow = OCT_FLOW_TIE,                                                                      \
+        .fuses = fuses_,                                                                           \
         .flags = OCT_OP_ELEMENTWISE | (more_flags),                                                \
     }
 
-ROW(add, "Add", NULL, OCT_OP_COMMUTES);
-ROW(sub, "Sub", NULL, 0);
-ROW(mul, "Mul", NULL, OCT_OP_COMMUTES);
-ROW(div, "Div", div_u64, 0);
+ROW(add, "Add", NULL, OCT_FUSES_ACT, OCT_OP_COMMUTES);
+ROW(sub, "Sub", NULL, OCT_FUSES_ACT, 0);
+ROW(mul, "Mul", NULL, OCT_FUSES_ACT, OCT_OP_COMMUTES);
+ROW(div, "Div", div_u64, 0, 0);
 
 static const oct_binary sum_fns = {.f32 = add_f32, .f64 = add_f64};
 
@@ -55,7 +56,7 @@ const oct_op oct_op_sum = {
     .max_in = -1,
     .shape = oct_shape_broadcast_float,
     .ref = ref_sum,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}},
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE | OCT_OP_COMMUTES,
 };

@@ -126,6 +126,7 @@ const oct_op oct_op_batch_normalization = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
+    .fuses = OCT_FUSES_ACT | OCT_FUSES_ELSEWHERE, /* one that could not be folded */
 };

@@ -2,6 +2,7 @@
 /* Clip: y = min(max(x, low), high), either bound optional. */
 #include <math.h>
 
+#include "op/act.h"
 #include "op/elementwise.h"
 
 typedef struct bounds {
@@ -64,6 +65,21 @@ static oct_status ref(const oct_args *a)
     return oct_unary_run(a, &f, &b);
 }
 
+/* Limits that are known, and the right way round. */
+static bool read_limits(const oct_node *n, oct_act *act)
+{
+    act->a = -INFINITY;
+    act->b = INFINITY;
+    for (int i = 1; i < n->n_in; i++) {
+        const oct_tensor *t = oct_node_const(n, i);
+
+        if (!n->in[i]) continue;
+        if (!t || oct_tensor_len(t) != 1) return false;
+        *(i == 1 ? &act->a : &act->b) = (float)oct_tensor_get_f64(t, 0);
+    }
+    return act->a <= act->b; /* also refuses NaN */
+}
+
 const oct_op oct_op_clip = {
     .name = "Clip",
     .since = 11,
@@ -71,7 +87,8 @@ const oct_op oct_op_clip = {
     .max_in = 3,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
-    .flags = OCT_OP_ELEMENTWISE | OCT_OP_FUSES_INTO_PRODUCER,
+    .act = OCT_ACT_ROW(CLIP, read_limits),
+    .flags = OCT_OP_ELEMENTWISE,
 };

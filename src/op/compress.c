@@ -113,7 +113,7 @@ const oct_op oct_op_compress = {
     .attrs = compress_attrs,
     .shape = compress_shape,
     .ref = compress_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_DATA_SHAPE,
 };
 

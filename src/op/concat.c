@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat: operands one after the other along one axis. */
+#include "op/channels.h"
 #include "op/move.h"
 
 enum { AXIS };
@@ -94,7 +95,7 @@ const oct_op oct_op_concat = {
     .ref = ref,
     .quant = {.in = {OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT,
                      OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT,
-                     OCT_QROLE_AS_INPUT},
-              .out = OCT_QROLE_AS_INPUT},
+                     OCT_QROLE_AS_INPUT}},
     .flow = OCT_FLOW_CONCAT,
+    .moves = &oct_moves_concat,
 };

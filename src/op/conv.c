@@ -176,6 +176,22 @@ static int64_t transpose_work(const oct_node *n)
     return work_of(n, oct_conv_geometry_transpose, true);
 }
 
+static bool conv_axes(const oct_node *n, const oct_type *w, oct_weight_axes *out)
+{
+    out->groups = oct_node_attr(n, "group")->i;
+    out->out = 0;
+    out->in = 1;
+    return w->rank >= 3;
+}
+
+static bool transpose_axes(const oct_node *n, const oct_type *w, oct_weight_axes *out)
+{
+    out->groups = oct_node_attr(n, "group")->i;
+    out->out = 1;
+    out->in = 0;
+    return w->rank >= 3;
+}
+
 const oct_op oct_op_conv = {
     .name = "Conv",
     .since = 11,
@@ -186,8 +202,10 @@ const oct_op oct_op_conv = {
     .ref = conv_ref,
     .macs = conv_macs,
     .work = conv_work,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}},
     .flow = OCT_FLOW_SOURCE,
+    .weights = {.axes = conv_axes, .takes_factor = true},
+    .fuses = OCT_FUSES_BIAS | OCT_FUSES_ACT | OCT_FUSES_RESIDUAL,
 };
 
 static const oct_attr_def transpose_attrs[] = {
@@ -212,8 +230,8 @@ const oct_op oct_op_conv_transpose = {
     .ref = transpose_ref,
     .macs = transpose_macs,
     .work = transpose_work,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
-              .out = OCT_QROLE_ACT,
-              .weight_axis = 1},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}, .weight_axis = 1},
     .flow = OCT_FLOW_SOURCE,
+    .weights = {.axes = transpose_axes},
+    .fuses = OCT_FUSES_BIAS | OCT_FUSES_ACT,
 };

@@ -187,7 +187,6 @@ const oct_op oct_op_deform_conv = {
     .shape = shape,
     .ref = ref,
     .macs = macs,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_NONE, OCT_QROLE_BIAS},
-              .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_NONE, OCT_QROLE_BIAS}},
     .flow = OCT_FLOW_SOURCE,
 };

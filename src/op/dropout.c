@@ -2,6 +2,7 @@
 /* Dropout: a copy at inference; in training mode a seeded share of elements is set to zero. */
 #include <string.h>
 
+#include "op/channels.h"
 #include "op/work.h"
 
 enum { SEED };
@@ -133,7 +134,8 @@ const oct_op oct_op_dropout = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .flags = OCT_OP_RANDOM, /* not a copy: training_mode may be fed */
+    .moves = &oct_moves_dropout,
 };

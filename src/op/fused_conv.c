@@ -139,7 +139,6 @@ const oct_op oct_op_fused_conv = {
     .shape = shape,
     .ref = ref,
     .macs = macs,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS, OCT_QROLE_ACT},
-              .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS, OCT_QROLE_ACT}},
     .flow = OCT_FLOW_SOURCE,
 };

@@ -3,6 +3,7 @@
 #include "op/move.h"
 
 #include "base/parallel.h"
+#include "op/channels.h"
 
 enum { AXIS };
 enum { BATCH_DIMS };
@@ -220,8 +221,9 @@ const oct_op oct_op_gather = {
     .attrs = axis_attrs,
     .shape = gather_shape,
     .ref = gather_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
+    .moves = &oct_moves_axis,
 };
 
 const oct_op oct_op_gather_elements = {
@@ -232,7 +234,7 @@ const oct_op oct_op_gather_elements = {
     .attrs = axis_attrs,
     .shape = elements_shape,
     .ref = elements_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
 };
 
@@ -244,6 +246,6 @@ const oct_op oct_op_gather_nd = {
     .attrs = nd_attrs,
     .shape = nd_shape,
     .ref = nd_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
 };

@@ -152,6 +152,15 @@ static const oct_attr_def attrs[] = {
     {0},
 };
 
+static bool weight_axes(const oct_node *n, const oct_type *w, oct_weight_axes *out)
+{
+    const bool is_transposed = n->attr[TRANS_B].i != 0;
+
+    out->out = is_transposed ? 0 : 1;
+    out->in = is_transposed ? 1 : 0;
+    return w->rank == 2;
+}
+
 const oct_op oct_op_gemm = {
     .name = "Gemm",
     .since = 13,
@@ -162,9 +171,10 @@ const oct_op oct_op_gemm = {
     .ref = ref,
     .macs = macs,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
-              .out = OCT_QROLE_ACT,
               .weight_axis = 1}, /* of an untransposed b: its columns are the filters */
     .flow = OCT_FLOW_SOURCE,
+    .weights = {.axes = weight_axes, .takes_factor = true},
+    .fuses = OCT_FUSES_ACT,
 };
 
 /* --- com.microsoft: Gemm and an activation --- */
@@ -223,8 +233,6 @@ const oct_op oct_op_ms_fused_gemm = {
     .shape = fused_shape,
     .ref = fused_ref,
     .macs = macs,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
-              .out = OCT_QROLE_ACT,
-              .weight_axis = 1},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}, .weight_axis = 1},
     .flow = OCT_FLOW_SOURCE,
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "op/channels.h"
 #include "op/moments.h"
 
 enum { P };
@@ -103,7 +104,7 @@ const oct_op oct_op_global_average_pool = {
     .attrs = no_attrs,
     .shape = shape,
     .ref = average_ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };
 
@@ -115,8 +116,9 @@ const oct_op oct_op_global_max_pool = {
     .attrs = no_attrs,
     .shape = shape,
     .ref = max_ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
+    .moves = &oct_moves_global_pool,
 };
 
 const oct_op oct_op_global_lp_pool = {
@@ -127,6 +129,6 @@ const oct_op oct_op_global_lp_pool = {
     .attrs = lp_attrs,
     .shape = shape,
     .ref = lp_ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

@@ -2,6 +2,7 @@
 /* Identity: the output is the input. */
 #include <string.h>
 
+#include "op/channels.h"
 #include "op/op.h"
 
 static oct_status ref(const oct_args *a)
@@ -17,7 +18,8 @@ const oct_op oct_op_identity = {
     .max_in = 1,
     .shape = oct_shape_same,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .flags = OCT_OP_IS_COPY | OCT_OP_ELEMENTWISE,
+    .moves = &oct_moves_copy,
 };

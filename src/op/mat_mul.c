@@ -159,6 +159,14 @@ static int64_t macs(const oct_node *n)
 
 static const oct_attr_def no_attrs[] = {{0}};
 
+static bool weight_axes(const oct_node *n, const oct_type *w, oct_weight_axes *out)
+{
+    (void)n;
+    out->out = 1;
+    out->in = 0;
+    return w->rank == 2;
+}
+
 const oct_op oct_op_mat_mul = {
     .name = "MatMul",
     .since = 13,
@@ -168,8 +176,10 @@ const oct_op oct_op_mat_mul = {
     .shape = shape,
     .ref = ref,
     .macs = macs,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT}, .out = OCT_QROLE_ACT, .weight_axis = -1},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT}, .weight_axis = -1},
     .flow = OCT_FLOW_SOURCE,
+    .weights = {.axes = weight_axes, .takes_factor = true},
+    .fuses = OCT_FUSES_BIAS | OCT_FUSES_ACT,
 };
 
 static const oct_attr_def fused_attrs[] = {
@@ -191,6 +201,6 @@ const oct_op oct_op_ms_fused_mat_mul = {
     .shape = shape,
     .ref = ref,
     .macs = macs,
-    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT}, .out = OCT_QROLE_ACT, .weight_axis = -1},
+    .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT}, .weight_axis = -1},
     .flow = OCT_FLOW_SOURCE,
 };

@@ -116,6 +116,6 @@ const oct_op oct_op_max_unpool = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

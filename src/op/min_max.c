@@ -24,7 +24,7 @@ OCT_BINARY_FN(max_u64, uint64_t, uint64_t, x > y ? x : y)
         .max_in = -1,                                                                              \
         .shape = oct_shape_broadcast_numeric,                                                      \
         .ref = ref_##sym,                                                                          \
-        .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},                     \
+        .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}},                                           \
         .flow = OCT_FLOW_TIE,                                                                      \
         .flags = OCT_OP_ELEMENTWISE | OCT_OP_COMMUTES,                                             \
     }

@@ -18,6 +18,9 @@ const oct_op *oct_op_find(const char *domain, const char *name);
 /* Row i of the table, sorted by file order; NULL beyond its end. */
 const oct_op *oct_op_at(int i);
 
+/* Axes of a node's constant f32 weight, by its row; false: it has none. */
+bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out);
+
 /* --- shape functions shared by rows (op/shape.c) --- */
 
 oct_status oct_shape_same(const oct_infer *q);      /* out 0 = in 0 */

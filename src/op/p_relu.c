@@ -40,7 +40,7 @@ const oct_op oct_op_p_relu = {
     .max_in = 2,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pad and CenterCropPad: elements added or taken away at both ends of axes. */
+#include "op/channels.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -251,7 +252,8 @@ const oct_op oct_op_pad = {
     .attrs = pad_attrs,
     .shape = pad_shape,
     .ref = pad_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_pad,
 };
 
 const oct_op oct_op_center_crop_pad = {
@@ -262,5 +264,5 @@ const oct_op oct_op_center_crop_pad = {
     .attrs = center_attrs,
     .shape = center_shape,
     .ref = center_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
 };

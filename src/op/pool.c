@@ -77,6 +77,7 @@ static double root_f64(double x, int p)
 #undef FN
 #define T     double
 #define FN(f) f##_f64
+#include "op/channels.h"
 #include "op/pool_kernel.inc"
 #undef T
 #undef FN
@@ -205,8 +206,9 @@ const oct_op oct_op_max_pool = {
     .shape = max_shape,
     .ref = max_ref,
     .work = work,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
+    .moves = &oct_moves_pool,
 };
 
 /* --- AveragePool --- */
@@ -245,7 +247,7 @@ const oct_op oct_op_average_pool = {
     .shape = float_shape,
     .ref = average_ref,
     .work = work,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };
 
@@ -283,6 +285,6 @@ const oct_op oct_op_lp_pool = {
     .shape = float_shape,
     .ref = lp_ref,
     .work = work,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

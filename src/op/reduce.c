@@ -254,7 +254,7 @@ static const oct_attr_def attrs[] = {
         .attrs = attrs,                                                                            \
         .shape = shape_fn,                                                                         \
         .ref = ref_##sym,                                                                          \
-        .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},                                    \
+        .quant = {.in = {OCT_QROLE_ACT}},                                                          \
         .flow = OCT_FLOW_STOP,                                                                     \
     };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reshape, Squeeze, Unsqueeze and Flatten: the same elements under another shape. */
+#include "op/channels.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -212,8 +213,9 @@ const oct_op oct_op_reshape = {
     .attrs = reshape_attrs,
     .shape = reshape_shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
+    .moves = &oct_moves_reshape,
 };
 
 const oct_op oct_op_squeeze = {
@@ -223,8 +225,9 @@ const oct_op oct_op_squeeze = {
     .max_in = 2,
     .shape = squeeze_shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
+    .moves = &oct_moves_reshape,
 };
 
 const oct_op oct_op_unsqueeze = {
@@ -234,8 +237,9 @@ const oct_op oct_op_unsqueeze = {
     .max_in = 2,
     .shape = unsqueeze_shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
+    .moves = &oct_moves_reshape,
 };
 
 const oct_op oct_op_flatten = {
@@ -246,6 +250,7 @@ const oct_op oct_op_flatten = {
     .attrs = flatten_attrs,
     .shape = flatten_shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
+    .moves = &oct_moves_reshape,
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "op/channels.h"
 #include "op/move.h"
 
 enum {
@@ -438,8 +439,9 @@ const oct_op oct_op_resize = {
     .attrs = resize_attrs,
     .shape = resize_shape,
     .ref = resize_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flow = OCT_FLOW_PASS,
+    .moves = &oct_moves_resize,
 };
 
 const oct_op oct_op_upsample = {
@@ -450,6 +452,7 @@ const oct_op oct_op_upsample = {
     .attrs = upsample_attrs,
     .shape = upsample_shape,
     .ref = upsample_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flow = OCT_FLOW_PASS,
+    .moves = &oct_moves_resize,
 };

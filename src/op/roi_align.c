@@ -203,6 +203,6 @@ const oct_op oct_op_roi_align = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_ACT}, .out = OCT_QROLE_ACT},
+    .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slice: every step-th element between start and end, on any axes, in either direction. */
+#include "op/channels.h"
 #include "op/move.h"
 
 /* What is taken of each axis: n elements from `start` on. n = -1: not known. */
@@ -134,6 +135,7 @@ const oct_op oct_op_slice = {
     .max_in = 5,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
+    .moves = &oct_moves_slice,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Split: one axis cut into parts, of given sizes or equal (the last may be shorter). */
+#include "op/channels.h"
 #include "op/move.h"
 
 enum { AXIS, NUM_OUTPUTS };
@@ -107,5 +108,6 @@ const oct_op oct_op_split = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_axis,
 };

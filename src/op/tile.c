@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tile and Expand: a tensor repeated along its axes. */
+#include "op/channels.h"
 #include "op/move.h"
 
 static oct_status tile_shape(const oct_infer *q)
@@ -121,7 +122,8 @@ const oct_op oct_op_tile = {
     .max_in = 2,
     .shape = tile_shape,
     .ref = tile_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_tile,
 };
 
 const oct_op oct_op_expand = {
@@ -131,5 +133,6 @@ const oct_op oct_op_expand = {
     .max_in = 2,
     .shape = expand_shape,
     .ref = expand_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_expand,
 };

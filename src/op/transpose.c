@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transpose, DepthToSpace and SpaceToDepth: axes in another order. */
+#include "op/channels.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -175,7 +176,8 @@ const oct_op oct_op_transpose = {
     .attrs = transpose_attrs,
     .shape = transpose_shape,
     .ref = transpose_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_transpose,
 };
 
 const oct_op oct_op_depth_to_space = {
@@ -186,7 +188,8 @@ const oct_op oct_op_depth_to_space = {
     .attrs = depth_to_space_attrs,
     .shape = depth_to_space_shape,
     .ref = depth_to_space_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_blocks,
 };
 
 const oct_op oct_op_space_to_depth = {
@@ -197,5 +200,6 @@ const oct_op oct_op_space_to_depth = {
     .attrs = space_to_depth_attrs,
     .shape = space_to_depth_shape,
     .ref = space_to_depth_ref,
-    .quant = {.in = {OCT_QROLE_AS_INPUT}, .out = OCT_QROLE_AS_INPUT},
+    .quant = {.in = {OCT_QROLE_AS_INPUT}},
+    .moves = &oct_moves_blocks,
 };

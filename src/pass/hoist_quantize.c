@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hoist-quantize: moves a QuantizeLinear before the node that only moves data. */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "pass/pass.h"
 #include "pass/qdq.h"

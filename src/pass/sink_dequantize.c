@@ -6,7 +6,7 @@
  * labels say which scale a channel has. Nodes after which a label is no longer that of a channel
  * (the first Reshape of a channel shuffle) are passed together with those that follow.
  */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "pass/pass.h"
 #include "pass/qdq.h"

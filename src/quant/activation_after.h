@@ -3,7 +3,7 @@
 #ifndef OCT_QUANT_ACTIVATION_AFTER_H
 #define OCT_QUANT_ACTIVATION_AFTER_H
 
-#include "exec/act.h"
+#include "op/act.h"
 
 typedef struct oct_following_act {
     oct_act act;             /* NONE: there is no activation */

@@ -6,7 +6,7 @@
 
 #include <octet/quant.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/lower/lower.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/machine.h"
 #include "base/sized.h"
+#include "op/op.h"
 #include "pass/pass.h"
 #include "quant/correct/correct.h"
 #include "quant/fallback/fallback.h"

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "data/json_stream.h"
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "quant/io/qmap_words.h"
 #include "quant/lower/lower.h"
 

@@ -2,8 +2,8 @@
 /* Operations whose last bit must be ONNX Runtime's, since it decides codes. */
 #include "tests/unit/exec_net.h"
 
-#include "exec/act.h"
 #include "exec/simd/int8/simd_int8.h"
+#include "op/act.h"
 #include "op/softmax_codes.h"
 #include "tests/unit/quant_net.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels on channels, carried through nodes that move data. */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "tests/unit/exec_net.h"
 
 static oct_value *ints(fixture *f, int64_t n, const int64_t *v)

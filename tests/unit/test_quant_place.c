@@ -2,7 +2,7 @@
 /* Where points stand, for each kind of network and target. */
 #include "tests/unit/place_net.h"
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "tests/alloc.h"
 
 static void nothing_stands_inside_a_group(void **state)

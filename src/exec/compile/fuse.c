@@ -10,27 +10,10 @@
 #include "pass/dfl.h"
 #include "pass/rewrite.h"
 
-/* What may follow an anchor inside one step. */
-enum { TAKES_ACT = 1, TAKES_RESIDUAL = 2 };
-
-static const struct anchor {
-    const oct_op *op;
-    unsigned takes;
-} anchors[] = {
-    {&oct_op_conv, TAKES_ACT | TAKES_RESIDUAL},
-    {&oct_op_conv_transpose, TAKES_ACT},
-    {&oct_op_gemm, TAKES_ACT},
-    {&oct_op_mat_mul, TAKES_ACT},
-    {&oct_op_add, TAKES_ACT},
-    {&oct_op_mul, TAKES_ACT},
-    {&oct_op_sub, TAKES_ACT},
-};
-
+/* What may follow an anchor inside one step of a plan. */
 static unsigned takes(const oct_node *n)
 {
-    for (size_t i = 0; i < OCT_COUNT(anchors); i++)
-        if (n->op == anchors[i].op) return anchors[i].takes;
-    return 0;
+    return n->op->fuses & OCT_FUSES_ELSEWHERE ? 0 : n->op->fuses;
 }
 
 const oct_node *oct_fuser_only_user(const oct_fuser *f, const oct_value *v)
@@ -120,8 +103,8 @@ void oct_group_grow(const oct_fuser *f, oct_group *g)
     const oct_node *u;
 
     while (may && (u = oct_fuser_only_user(f, v)) && v->type.dtype == OCT_DTYPE_F32) {
-        if (!((may & TAKES_ACT) && take_act(g, u, v)) &&
-            !((may & TAKES_RESIDUAL) && take_residual(f, g, u, v)))
+        if (!((may & OCT_FUSES_ACT) && take_act(g, u, v)) &&
+            !((may & OCT_FUSES_RESIDUAL) && take_residual(f, g, u, v)))
             break;
         if (!oct_group_add(g, u)) break;
         v = u->out[0];

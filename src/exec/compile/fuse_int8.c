@@ -45,11 +45,6 @@ static const oct_value *dequantized_weights(const oct_fuser *f, const oct_value 
     return NULL;
 }
 
-static bool has_weights(const oct_node *n)
-{
-    return n->op == &oct_op_conv || n->op == &oct_op_gemm || n->op == &oct_op_mat_mul;
-}
-
 /* --- a step for a group --- */
 
 typedef struct draft {
@@ -104,7 +99,7 @@ static oct_status draft_step(const oct_fuser *f, const oct_group *g, draft **out
     OCT_TRY(draft_new(f->p, g, n_operands + (g->residual ? 1 : 0), &d));
     for (int32_t i = 0; i < n_operands; i++) {
         d->step.in[i] = -1;
-        if (n->in[i]) OCT_TRY(operand(f, d, i, n->in[i], i == 1 && has_weights(n)));
+        if (n->in[i]) OCT_TRY(operand(f, d, i, n->in[i], i == 1 && n->op->weights.takes_factor));
     }
     if (oct_node_is_dequantize(n)) oct_codes_of(n, &d->integer.in[0]);
     if (g->residual) {

@@ -6,9 +6,9 @@
 #ifndef OCT_EXEC_SIMD_SIMD_H
 #define OCT_EXEC_SIMD_SIMD_H
 
-#include "exec/act.h"
 #include "exec/simd/simd_conv.h"
 #include "exec/simd/simd_stats.h"
+#include "op/act.h"
 
 typedef enum oct_simd_op {
     OCT_SIMD_ADD,

@@ -3,7 +3,7 @@
 #ifndef OCT_EXEC_SIMD_SIMD_CONV_H
 #define OCT_EXEC_SIMD_SIMD_CONV_H
 
-#include "exec/act.h"
+#include "op/act.h"
 
 /* A block of output channels that one pass over the input computes. */
 typedef struct oct_conv_block {

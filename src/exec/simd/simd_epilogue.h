@@ -3,8 +3,8 @@
 #ifndef OCT_EXEC_SIMD_SIMD_EPILOGUE_H
 #define OCT_EXEC_SIMD_SIMD_EPILOGUE_H
 
-#include "exec/act.h"
 #include "exec/simd/vec.h"
+#include "op/act.h"
 
 /* x * sigmoid(p). The exponential is cut where it would not fit: what is left of it then, 1e-38, is
  * not nothing to an x of 1e38. */

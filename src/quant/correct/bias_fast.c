@@ -4,6 +4,7 @@
  * which the bias subtracts. E[x] is the float network's, so layers do not depend on each other and
  * one pass over the images is enough.
  */
+#include "op/op.h"
 #include "quant/correct/correct.h"
 #include "quant/solve/solve.h"
 

@@ -4,7 +4,7 @@
  * coarse as its coarsest operand needs, so an operand without other consumers loses nothing by
  * having that scale itself; the other consumers of an operand must accept it too.
  */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/fallback/fallback_parts.h"
 

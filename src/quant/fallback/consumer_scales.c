@@ -4,7 +4,7 @@
  * such a scale is too coarse for one consumer, it is dropped: the values stay float, and each
  * consumer quantizes its input with a scale of its own.
  */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/fallback/fallback_parts.h"
 #include "quant/place/place_parts.h"

@@ -5,7 +5,7 @@
  * network is a minimum cut, so a single layer stays with its neighbours unless changing it pays two
  * conversions.
  */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/fallback/fallback_parts.h"

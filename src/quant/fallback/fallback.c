@@ -2,7 +2,7 @@
 /* Which convolutions stay float. */
 #include "quant/fallback/fallback.h"
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/activation_after.h"

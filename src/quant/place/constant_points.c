@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points of constants: weights, biases, operands of Add and Mul. And pre-activation points, which a
  * runtime may do without. */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/activation_after.h"

@@ -3,27 +3,12 @@
  */
 #include <string.h>
 
-#include "exec/act.h"
+#include "op/act.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/place/place.h"
 
-enum { TAKES_BIAS = 1, TAKES_ACT = 2, TAKES_RESIDUAL = 4 };
 enum { MAX_PARTS = 8 }; /* nodes of an activation that is written out */
-
-static const struct anchor {
-    const oct_op *op;
-    unsigned takes;
-} anchors[] = {
-    {&oct_op_conv, TAKES_BIAS | TAKES_ACT | TAKES_RESIDUAL},
-    {&oct_op_conv_transpose, TAKES_BIAS | TAKES_ACT},
-    {&oct_op_gemm, TAKES_ACT},
-    {&oct_op_mat_mul, TAKES_BIAS | TAKES_ACT},
-    {&oct_op_add, TAKES_ACT},
-    {&oct_op_mul, TAKES_ACT},
-    {&oct_op_sub, TAKES_ACT},
-    {&oct_op_batch_normalization, TAKES_ACT}, /* one that could not be folded */
-};
 
 typedef struct finder {
     const oct_target *t;
@@ -35,13 +20,6 @@ typedef struct island {
     const oct_node *part[MAX_PARTS];
     int n;
 } island;
-
-static unsigned takes(const oct_node *n)
-{
-    for (size_t i = 0; i < OCT_COUNT(anchors); i++)
-        if (n->op == anchors[i].op) return anchors[i].takes;
-    return 0;
-}
 
 /* A file may leave out what an operator needs. */
 static bool is_whole(const oct_node *n)
@@ -236,12 +214,12 @@ static bool take_residual(finder *f, oct_fusion_group *g)
 
 static void grow(finder *f, oct_fusion_group *g)
 {
-    const unsigned may = takes(g->anchor);
-    const bool may_add = (may & TAKES_RESIDUAL) && (f->t->flags & OCT_TARGET_FUSES_RESIDUAL);
+    const unsigned may = g->anchor->op->fuses;
+    const bool may_add = (may & OCT_FUSES_RESIDUAL) && (f->t->flags & OCT_TARGET_FUSES_RESIDUAL);
     bool has_act = false;
 
     if (!may || !is_whole(g->anchor) || g->anchor->out[0]->type.dtype != OCT_DTYPE_F32) return;
-    if (may & TAKES_BIAS) take_bias(f, g);
+    if (may & OCT_FUSES_BIAS) take_bias(f, g);
     for (;;) {
         const bool had_add = g->add != NULL;
 
@@ -261,7 +239,7 @@ static void find_all(finder *f, const oct_graph *g, oct_fusion_group *by_anchor)
         for (const oct_node *n = g->first; n; n = n->next) {
             oct_fusion_group *group = &by_anchor[n->id];
 
-            if (f->lead[n->id] || (pass == 0 && !(takes(n) & TAKES_RESIDUAL))) continue;
+            if (f->lead[n->id] || (pass == 0 && !(n->op->fuses & OCT_FUSES_RESIDUAL))) continue;
             f->lead[n->id] = n;
             *group = (oct_fusion_group){.anchor = n, .last = n};
             grow(f, group);

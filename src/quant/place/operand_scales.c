@@ -2,7 +2,7 @@
 /* Which scales an operand has, channel by channel, traced through data-moving nodes upstream. */
 #include <string.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/place/place.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/place/place_parts.h"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/raise/raise_parts.h"

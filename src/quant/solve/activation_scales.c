@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/activation_after.h"
 

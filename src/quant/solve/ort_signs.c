@@ -7,7 +7,7 @@
  * signed codes with a single scale unsigned by itself, so those with a scale for each channel are
  * the signed ones.
  */
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "quant/solve/solve.h"
 

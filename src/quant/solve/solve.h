@@ -49,13 +49,4 @@ oct_status oct_ort_signs(oct_qmap *m);
  */
 oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, float **out);
 
-/* Which dimension of a weight is the output channel, which the input channel. */
-typedef struct oct_weight_axes {
-    int out, in;         /* axes; in -1: none (depthwise) */
-    int64_t n_out, n_in; /* n_out: of the whole layer; n_in: of one group */
-    int64_t groups;
-} oct_weight_axes;
-
-bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out); /* false: not such a node */
-
 #endif

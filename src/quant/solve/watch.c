@@ -2,7 +2,7 @@
 /* What calibration observes for the solver: which values, with which observer. */
 #include <string.h>
 
-#include "graph/channels.h"
+#include "op/channels.h"
 #include "quant/activation_after.h"
 #include "quant/solve/solve.h"
 

@@ -13,38 +13,6 @@
 #include "quant/solve/round_weights.h"
 #include "quant/solve/solve.h"
 
-bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out)
-{
-    const oct_tensor *w = oct_node_const(n, 1);
-    int rank;
-
-    if (!w || w->type.dtype != OCT_DTYPE_F32) return false;
-    rank = w->type.rank;
-    *out = (oct_weight_axes){.groups = 1};
-    if (oct_node_is(n, &oct_op_conv) && rank >= 3) {
-        out->groups = oct_node_attr(n, "group")->i;
-        out->out = 0;
-        out->in = 1;
-    } else if (oct_node_is(n, &oct_op_conv_transpose) && rank >= 3) {
-        out->groups = oct_node_attr(n, "group")->i;
-        out->out = 1;
-        out->in = 0;
-    } else if (oct_node_is(n, &oct_op_gemm) && rank == 2) {
-        const bool transposed = oct_node_attr(n, "transB")->i != 0;
-
-        out->out = transposed ? 0 : 1;
-        out->in = transposed ? 1 : 0;
-    } else if (oct_node_is(n, &oct_op_mat_mul) && rank == 2) {
-        out->out = 1;
-        out->in = 0;
-    } else {
-        return false;
-    }
-    out->n_out = w->type.dim[out->out];
-    out->n_in = w->type.dim[out->in];
-    return out->groups >= 1;
-}
-
 /* Factors for each input channel, if those have different scales. */
 static oct_status find_fold(oct_qmap *m, oct_qpoint *p, const oct_weight_axes *ax, oct_arena *a)
 {

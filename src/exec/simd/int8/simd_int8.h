@@ -15,7 +15,7 @@
 #ifndef OCT_EXEC_SIMD_INT8_SIMD_INT8_H
 #define OCT_EXEC_SIMD_INT8_SIMD_INT8_H
 
-#include "exec/act.h"
+#include "op/act.h"
 
 /* Quantization parameters of a tensor: one for all channels (n = 1) or one for each. */
 typedef struct oct_int8_codes {

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Activations that other kernels can apply to their results. */
-#ifndef OCT_EXEC_ACT_H
-#define OCT_EXEC_ACT_H
+#ifndef OCT_OP_ACT_H
+#define OCT_OP_ACT_H
 
 #include "graph/op.h"
 
 typedef enum oct_act_kind {
     OCT_ACT_NONE = 0,
-    OCT_ACT_RELU,
-    OCT_ACT_CLIP,  /* a = lowest, b = highest */
-    OCT_ACT_LEAKY, /* a = slope below zero */
-    OCT_ACT_SWISH, /* x * sigmoid(a * x) */
-    OCT_ACT_HARD_SWISH,
-    OCT_ACT_SIGMOID,
-    OCT_ACT_HARD_SIGMOID, /* min(1, max(0, a * x + b)) */
-    OCT_ACT_TANH,
-    OCT_ACT_GELU,      /* with erf */
-    OCT_ACT_GELU_TANH, /* approximated */
-    OCT_ACT_ELU,       /* a = alpha */
-    OCT_ACT_MISH,
-    OCT_ACT_RATIONAL_SIGMOID, /* a quotient of polynomials, as ONNX Runtime has it; */
-    OCT_ACT_RATIONAL_SWISH,   /* both only after dynamic quantization (ADR 10) */
+#define OCT_ACT(kind, name, y) OCT_ACT_##kind,
+#include "op/acts.def"
+#undef OCT_ACT
     OCT_ACT_COUNT
 } oct_act_kind;
 
 typedef struct oct_act {
     oct_act_kind kind;
-    float a, b;
+    float a, b; /* parameters: see acts.def */
 } oct_act;
+
+/* What an operator's row says of its activation. */
+typedef struct oct_act_row {
+    oct_act_kind kind;
+    /* Sets the parameters (and the kind, if attributes choose it); false: not with these. NULL:
+     * there are none. */
+    bool (*read)(const oct_node *n, oct_act *act);
+} oct_act_row;
+
+/* For rows: .act = OCT_ACT_ROW(RELU, NULL) */
+#define OCT_ACT_ROW(kind_, read_) (&(const oct_act_row){.kind = OCT_ACT_##kind_, .read = (read_)})
 
 /* Is this node an activation of one f32 operand with constant parameters? */
 bool oct_act_of(const oct_node *n, oct_act *act);

@@ -4,13 +4,31 @@
  * (Concat, Split, Slice, Reshape, Transpose, pooling, nearest Resize, channel shuffles). With
  * scales by channel, this tells which channel of which tensor a consumer reads.
  */
-#ifndef OCT_GRAPH_CHANNELS_H
-#define OCT_GRAPH_CHANNELS_H
+#ifndef OCT_OP_CHANNELS_H
+#define OCT_OP_CHANNELS_H
 
 #include "graph/op.h"
 
-/* Does output k of this node consist only of elements of its data operands, reordered or maxima
- * of some? Relu and Clip do not. Depends on attributes (Resize: nearest; Pad: zeros). */
+enum { OCT_MAX_LABELS = 1 << 22 }; /* larger label tensors are not computed: "cannot be told" */
+
+/* Ways of moving data that rows refer to (oct_op.moves), in channel_moves.c. */
+extern const oct_data_move oct_moves_concat;
+extern const oct_data_move oct_moves_blocks;
+extern const oct_data_move oct_moves_dropout;
+extern const oct_data_move oct_moves_expand;
+extern const oct_data_move oct_moves_reshape;
+extern const oct_data_move oct_moves_axis;
+extern const oct_data_move oct_moves_global_pool;
+extern const oct_data_move oct_moves_copy;
+extern const oct_data_move oct_moves_pool;
+extern const oct_data_move oct_moves_pad;
+extern const oct_data_move oct_moves_resize;
+extern const oct_data_move oct_moves_slice;
+extern const oct_data_move oct_moves_tile;
+extern const oct_data_move oct_moves_transpose;
+
+/* Does output k of this node hold nothing but elements of its data operands, in some order or the
+ * largest of some? Relu and Clip are not. Depends on attributes (Resize: nearest; Pad: zeros). */
 bool oct_node_moves_data(const oct_node *n);
 
 /* How many of its first operands are data (Concat: all; Slice: 1). */

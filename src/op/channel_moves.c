@@ -1,19 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels on channels, and how nodes that only move data map them. */
-#include "graph/channels.h"
-
+/* How operators that only move data carry the labels of channels: one oct_data_move for each way.
+ */
 #include <string.h>
 
-enum { MAX_LABELS = 1 << 22 }; /* larger tensors are not tracked exactly */
-
-/* One operator that moves data. `is_move` NULL: always. */
-typedef struct mover {
-    const char *name;
-    bool (*is_move)(const oct_node *n);
-    oct_status (*through)(const oct_node *n, const oct_tensor *const *in, int32_t k,
-                          oct_tensor **out);
-    bool is_variadic;
-} mover;
+#include "op/channels.h"
 
 static bool attr_is(const oct_node *n, const char *name, const char *want)
 {
@@ -22,7 +12,7 @@ static bool attr_is(const oct_node *n, const char *name, const char *want)
     return a && a->kind == OCT_ATTR_STRING && strcmp(a->s, want) == 0;
 }
 
-/* --- which nodes --- */
+/* --- under which attributes an operator only moves data --- */
 
 static bool resize_moves(const oct_node *n)
 {
@@ -53,40 +43,6 @@ static bool pool_moves(const oct_node *n)
 
 /* --- labels --- */
 
-oct_status oct_labels_new(oct_ctx *ctx, const oct_type *type, int32_t first, bool per_channel,
-                          oct_tensor **out)
-{
-    oct_type t = {.dtype = OCT_DTYPE_I32, .rank = OCT_MAX(type->rank, 0)};
-    int64_t n = 1;
-    int32_t *label;
-
-    for (int32_t d = 0; d < t.rank; d++)
-        t.dim[d] = 1;
-    if (per_channel) {
-        if (type->rank < 2 || type->dim[1] < 1 || type->dim[1] > MAX_LABELS)
-            return oct_fail(ctx, OCT_ERR_SHAPE, "a value without channels has no labels for them");
-        n = t.dim[1] = type->dim[1];
-    }
-    if (first > INT32_MAX - (int32_t)n) return oct_fail(ctx, OCT_ERR_SHAPE, "too many channels");
-    OCT_TRY(oct_tensor_make(ctx, &t, out));
-    label = (*out)->data;
-    for (int32_t c = 0; c < n; c++)
-        label[c] = first + c;
-    return OCT_OK;
-}
-
-bool oct_labels_channels(const oct_tensor *labels, int64_t channels, int32_t *out)
-{
-    const oct_type *t = &labels->type;
-    const int32_t *label = labels->data;
-    const int64_t n = oct_tensor_len(labels);
-
-    if (n < 1 || (n > 1 && (t->rank < 2 || t->dim[1] != n || n != channels))) return false;
-    for (int64_t c = 0; c < channels; c++)
-        out[c] = label[n > 1 ? c : 0];
-    return true;
-}
-
 /* y = x with the axes of `wide` repeated up to these dims; *y NULL: too large, or not known. */
 static oct_status widen(const oct_tensor *x, unsigned wide, const oct_type *full, oct_tensor **y)
 {
@@ -101,7 +57,7 @@ static oct_status widen(const oct_tensor *x, unsigned wide, const oct_type *full
     for (int32_t d = 0; d < t.rank; d++) {
         if (wide & (1u << d)) t.dim[d] = full->dim[d];
         if (t.dim[d] < 1 || (xt->dim[d] != 1 && xt->dim[d] != t.dim[d])) return OCT_OK;
-        if (!oct_mul_i64(len, t.dim[d], &len) || len > MAX_LABELS) return OCT_OK;
+        if (!oct_mul_i64(len, t.dim[d], &len) || len > OCT_MAX_LABELS) return OCT_OK;
     }
     OCT_TRY(oct_tensor_make(x->ctx, &t, y));
     to = (*y)->data;
@@ -116,40 +72,6 @@ static oct_status widen(const oct_tensor *x, unsigned wide, const oct_type *full
     }
     return OCT_OK;
 }
-
-/* Are all slices along this axis the same? */
-static bool is_even(const oct_tensor *x, int32_t axis)
-{
-    const int64_t n = x->type.dim[axis], inner = oct_type_span(&x->type, axis + 1, x->type.rank);
-    const int64_t outer = oct_type_span(&x->type, 0, axis);
-    const int32_t *label = x->data;
-
-    for (int64_t o = 0; o < outer; o++)
-        for (int64_t i = 1; i < n; i++)
-            if (memcmp(label + (o * n + i) * inner, label + o * n * inner,
-                       (size_t)inner * sizeof(*label)) != 0)
-                return false;
-    return true;
-}
-
-/* Axes along which nothing changes become 1, in place. */
-static void narrow(oct_tensor *x)
-{
-    int32_t *label = x->data;
-
-    for (int32_t d = 0; d < x->type.rank; d++) {
-        const int64_t n = x->type.dim[d], inner = oct_type_span(&x->type, d + 1, x->type.rank);
-        const int64_t outer = oct_type_span(&x->type, 0, d);
-
-        if (n < 2 || !is_even(x, d)) continue;
-        for (int64_t o = 1; o < outer; o++)
-            memmove(label + o * inner, label + o * n * inner, (size_t)inner * sizeof(*label));
-        x->type.dim[d] = 1;
-        x->size = (size_t)(outer * inner) * sizeof(*label);
-    }
-}
-
-/* --- operators --- */
 
 /* The node's own kernel, on labels; only the axes of `wide` need their real length. */
 static oct_status evaluate(const oct_node *n, const oct_tensor *x, unsigned wide, int32_t k,
@@ -191,9 +113,9 @@ static oct_status copy(const oct_node *n, const oct_tensor *const *in, int32_t k
     return own(in[0], out);
 }
 
-/* Pooling and resizing: several elements of a channel, or none, become one. */
-static oct_status planes(const oct_node *n, const oct_tensor *const *in, int32_t k,
-                         oct_tensor **out)
+/* Pooling and resizing change H and W only. */
+static oct_status spatial(const oct_node *n, const oct_tensor *const *in, int32_t k,
+                          oct_tensor **out)
 {
     const oct_type *x = &n->in[0]->type, *y = &n->out[k]->type;
 
@@ -248,7 +170,7 @@ static oct_status tile(const oct_node *n, const oct_tensor *const *in, int32_t k
 {
     const int64_t len = oct_type_len(&n->out[k]->type);
 
-    return len < 1 || len > MAX_LABELS ? OCT_OK : evaluate(n, in[0], 0, k, out);
+    return len < 1 || len > OCT_MAX_LABELS ? OCT_OK : evaluate(n, in[0], 0, k, out);
 }
 
 /* Transpose: what is the same along an axis stays so. */
@@ -364,7 +286,8 @@ static oct_status pad(const oct_node *n, const oct_tensor *const *in, int32_t k,
             if (!attr_is(n, "mode", "constant")) return OCT_OK;
             t.dim[d] = y->dim[d];
         }
-        if (t.dim[d] < 1 || !oct_mul_i64(len, t.dim[d], &len) || len > MAX_LABELS) return OCT_OK;
+        if (t.dim[d] < 1 || !oct_mul_i64(len, t.dim[d], &len) || len > OCT_MAX_LABELS)
+            return OCT_OK;
     }
     OCT_TRY(oct_tensor_make(in[0]->ctx, &t, out));
     to = (*out)->data;
@@ -385,66 +308,17 @@ static oct_status pad(const oct_node *n, const oct_tensor *const *in, int32_t k,
     return OCT_OK;
 }
 
-static const mover movers[] = {
-    {"Concat", NULL, concat, true},
-    {"DepthToSpace", NULL, blocks, false},
-    {"Dropout", dropout_moves, copy, false},
-    {"Expand", NULL, expand, false},
-    {"Flatten", NULL, reshape, false},
-    {"Gather", NULL, along_axis, false},
-    {"GlobalMaxPool", NULL, planes, false},
-    {"Identity", NULL, copy, false},
-    {"MaxPool", pool_moves, planes, false},
-    {"Pad", pad_moves, pad, false},
-    {"Reshape", NULL, reshape, false},
-    {"Resize", resize_moves, planes, false},
-    {"Slice", NULL, slice, false},
-    {"SpaceToDepth", NULL, blocks, false},
-    {"Split", NULL, along_axis, false},
-    {"Squeeze", NULL, reshape, false},
-    {"Tile", NULL, tile, false},
-    {"Transpose", NULL, any_length, false},
-    {"Unsqueeze", NULL, reshape, false},
-    {"Upsample", resize_moves, planes, false},
-};
-
-static const mover *find(const oct_node *n)
-{
-    if (*oct_op_domain(n->op) || n->n_in < 1 || n->n_out < 1) return NULL;
-    for (size_t i = 0; i < OCT_COUNT(movers); i++)
-        if (strcmp(movers[i].name, n->op->name) == 0) return &movers[i];
-    return NULL;
-}
-
-int32_t oct_node_n_data(const oct_node *n)
-{
-    const mover *m = find(n);
-
-    return !m ? 0 : m->is_variadic ? n->n_in : 1;
-}
-
-bool oct_node_moves_data(const oct_node *n)
-{
-    const mover *m = find(n);
-
-    if (!m || (m->is_move && !m->is_move(n))) return false;
-    for (int32_t i = 0; i < (m->is_variadic ? n->n_in : 1); i++)
-        if (!n->in[i] || n->in[i]->data)
-            return false; /* a lookup table of constants: labels are
-                           * the table's own */
-    return true;
-}
-
-oct_status oct_labels_through(const oct_node *n, const oct_tensor *const *in, int32_t k,
-                              oct_tensor **out)
-{
-    const mover *m = find(n);
-
-    *out = NULL;
-    if (!m || k < 0 || k >= n->n_out || !n->out[k] || !oct_node_moves_data(n)) return OCT_OK;
-    for (int32_t i = 0; i < oct_node_n_data(n); i++)
-        if (!in[i] || in[i]->type.rank != n->in[i]->type.rank) return OCT_OK;
-    OCT_TRY(m->through(n, in, k, out));
-    if (*out) narrow(*out);
-    return OCT_OK;
-}
+const oct_data_move oct_moves_concat = {.labels = concat, .is_variadic = true};
+const oct_data_move oct_moves_blocks = {.labels = blocks};
+const oct_data_move oct_moves_dropout = {.is_move = dropout_moves, .labels = copy};
+const oct_data_move oct_moves_expand = {.labels = expand};
+const oct_data_move oct_moves_reshape = {.labels = reshape};
+const oct_data_move oct_moves_axis = {.labels = along_axis};
+const oct_data_move oct_moves_global_pool = {.labels = spatial};
+const oct_data_move oct_moves_copy = {.labels = copy};
+const oct_data_move oct_moves_pool = {.is_move = pool_moves, .labels = spatial};
+const oct_data_move oct_moves_pad = {.is_move = pad_moves, .labels = pad};
+const oct_data_move oct_moves_resize = {.is_move = resize_moves, .labels = spatial};
+const oct_data_move oct_moves_slice = {.labels = slice};
+const oct_data_move oct_moves_tile = {.labels = tile};
+const oct_data_move oct_moves_transpose = {.labels = any_length};

@@ -163,5 +163,5 @@ const oct_pass oct_pass_cut_early = {
     .help = "do not concatenate channels that are split again downstream",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .plans_only = true, /* files keep the exporter's own head */
+    .in = OCT_IN_PLANS, /* a file should keep the tail people know */
 };

@@ -172,4 +172,5 @@ const oct_pass oct_pass_drop_copies = {
         "remove Identity, Dropout, and Cast, Transpose, Reshape, Slice, Mul... that change nothing",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

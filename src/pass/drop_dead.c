@@ -36,4 +36,5 @@ const oct_pass oct_pass_drop_dead = {
     .help = "remove nodes and constants that no output needs",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

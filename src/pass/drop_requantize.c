@@ -26,5 +26,5 @@ const oct_pass oct_pass_drop_requantize = {
     .help = "remove QuantizeLinear after a DequantizeLinear with the same parameters",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .integers_only = true,
+    .in = OCT_IN_INTEGER_PLANS,
 };

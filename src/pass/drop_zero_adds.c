@@ -32,4 +32,5 @@ const oct_pass oct_pass_drop_zero_adds = {
     .help = "remove additions of zero",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

@@ -167,5 +167,5 @@ const oct_pass oct_pass_expand_qlinear = {
     .help = "make DequantizeLinear, the operator and QuantizeLinear of QLinearConv and its like",
     .run = run,
     .promise = OCT_PASS_CLOSE,
-    .integers_only = true,
+    .in = OCT_IN_INTEGER_PLANS,
 };

@@ -100,4 +100,5 @@ const oct_pass oct_pass_find_gelu = {
     .run = run,
     .promise = OCT_PASS_CLOSE,
     .since = 20,
+    .in = OCT_IN_ALL,
 };

@@ -38,4 +38,5 @@ const oct_pass oct_pass_find_hard_sigmoid = {
     .help = "make HardSigmoid of Clip(x + 3, 0, 6) / 6",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

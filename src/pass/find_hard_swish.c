@@ -51,4 +51,5 @@ const oct_pass oct_pass_find_hard_swish = {
     .run = run,
     .promise = OCT_PASS_CLOSE,
     .since = 14,
+    .in = OCT_IN_ALL,
 };

@@ -46,4 +46,5 @@ const oct_pass oct_pass_find_layer_norm = {
     .run = run,
     .promise = OCT_PASS_CLOSE,
     .since = 17,
+    .in = OCT_IN_ALL,
 };

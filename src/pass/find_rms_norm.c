@@ -27,4 +27,5 @@ const oct_pass oct_pass_find_rms_norm = {
     .run = run,
     .promise = OCT_PASS_CLOSE,
     .since = 23,
+    .in = OCT_IN_ALL,
 };

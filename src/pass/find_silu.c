@@ -46,4 +46,5 @@ const oct_pass oct_pass_find_silu = {
     .run = run,
     .promise = OCT_PASS_CLOSE,
     .since = 24,
+    .in = OCT_IN_ALL,
 };

@@ -32,4 +32,5 @@ const oct_pass oct_pass_fold_constants = {
     .help = "evaluate what depends on constants only, as far as it stays small",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

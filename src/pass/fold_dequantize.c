@@ -29,6 +29,5 @@ const oct_pass oct_pass_fold_dequantize = {
     .help = "compute DequantizeLinear and QuantizeLinear of constants",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .plans_only = true,
-    .floats_only = true,
+    .in = OCT_IN_FLOAT_PLANS,
 };

@@ -147,4 +147,5 @@ const oct_pass oct_pass_fold_pad = {
     .help = "put a Pad into the padding of the Conv, MaxPool or AveragePool after it",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

@@ -287,4 +287,5 @@ const oct_pass oct_pass_fold_shapes = {
     .help = "compute shapes that are known, also where the batch size is open",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

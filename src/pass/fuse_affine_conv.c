@@ -82,4 +82,5 @@ const oct_pass oct_pass_fuse_affine_conv = {
     .help = "put BatchNormalization and constant Mul, Add... into the layer after them, if exact",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

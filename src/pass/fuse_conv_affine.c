@@ -21,4 +21,5 @@ const oct_pass oct_pass_fuse_conv_affine = {
     .help = "put Mul, Div, Add, Sub by constants into the Conv, ConvTranspose or Gemm before them",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

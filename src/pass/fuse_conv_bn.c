@@ -19,4 +19,5 @@ const oct_pass oct_pass_fuse_conv_bn = {
     .help = "put BatchNormalization into the weights of the Conv, ConvTranspose or Gemm before it",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

@@ -123,5 +123,5 @@ const oct_pass oct_pass_fuse_focus = {
     .help = "merge strided Slices, their Concat and the convolution after them",
     .run = run,
     .promise = OCT_PASS_CLOSE,
-    .plans_only = true, /* files keep the exporter's own layers */
+    .in = OCT_IN_PLANS, /* a file should keep the layers people know */
 };

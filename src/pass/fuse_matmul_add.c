@@ -49,4 +49,5 @@ const oct_pass oct_pass_fuse_matmul_add = {
     .help = "make a Gemm of a MatMul of matrices and the Add after it",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

@@ -51,5 +51,5 @@ const oct_pass oct_pass_hoist_quantize = {
     .help = "quantize before data is moved, so that codes are moved",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .integers_only = true,
+    .in = OCT_IN_INTEGER_PLANS,
 };

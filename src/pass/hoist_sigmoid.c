@@ -70,5 +70,5 @@ const oct_pass oct_pass_hoist_sigmoid = {
     .help = "apply Sigmoid where convolutions make what it reads",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .plans_only = true,
+    .in = OCT_IN_PLANS,
 };

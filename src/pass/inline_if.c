@@ -96,4 +96,5 @@ const oct_pass oct_pass_inline_if = {
     .help = "put the taken branch in place of an If with a constant condition",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

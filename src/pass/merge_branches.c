@@ -280,4 +280,5 @@ const oct_pass oct_pass_merge_branches = {
         "make one Conv of parallel ones that are added: RepVGG, QARepVGG, their identity branch",
     .run = run,
     .promise = OCT_PASS_CLOSE,
+    .in = OCT_IN_ALL,
 };

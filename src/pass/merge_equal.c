@@ -208,4 +208,5 @@ const oct_pass oct_pass_merge_equal = {
     .help = "merge equal constants and nodes that compute the same",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

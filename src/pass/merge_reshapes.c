@@ -85,4 +85,5 @@ const oct_pass oct_pass_merge_reshapes = {
     .help = "merge consecutive Reshape, Flatten, Squeeze and Unsqueeze",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

@@ -94,4 +94,5 @@ const oct_pass oct_pass_merge_slices = {
     .help = "merge consecutive Slices along different axes",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

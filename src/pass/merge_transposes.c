@@ -49,4 +49,5 @@ const oct_pass oct_pass_merge_transposes = {
     .help = "merge consecutive Transposes",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
+    .in = OCT_IN_ALL,
 };

@@ -8,8 +8,16 @@
 typedef enum oct_promise {
     OCT_PASS_BIT_EXACT, /* outputs keep their bits */
     OCT_PASS_CLOSE,     /* outputs keep their values up to rounding */
-    OCT_PASS_LOSSY,     /* outputs may change: only on request */
 } oct_promise;
+
+/* Pipelines. What makes a file larger, or loses what a file should keep, is for plans only. */
+enum {
+    OCT_IN_FILES = 1u << 0,         /* "simplify" */
+    OCT_IN_FLOAT_PLANS = 1u << 1,   /* "execute" */
+    OCT_IN_INTEGER_PLANS = 1u << 2, /* "integer" */
+    OCT_IN_PLANS = OCT_IN_FLOAT_PLANS | OCT_IN_INTEGER_PLANS,
+    OCT_IN_ALL = OCT_IN_FILES | OCT_IN_PLANS,
+};
 
 /* Changes one graph, not the bodies inside it: oct_pass_run() goes through those. A second run
  * right after the first changes nothing. */
@@ -18,10 +26,8 @@ typedef struct oct_pass {
     const char *help;
     oct_status (*run)(oct_graph *g, int *n_changed); /* adds what it changed to *n_changed */
     oct_promise promise;
-    int since;          /* produces operators of this opset: not for files of an older one */
-    bool plans_only;    /* makes files larger, or loses what a file should keep */
-    bool integers_only; /* only for plans that compute in integers: "integer" */
-    bool floats_only;   /* not for plans that compute in integers */
+    int since;   /* makes operators of this opset: not for files of an older one */
+    unsigned in; /* the pipelines it belongs to: OCT_IN_.. */
 } oct_pass;
 
 #define OCT_PASS(sym) extern const oct_pass oct_pass_##sym;

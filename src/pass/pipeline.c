@@ -129,36 +129,38 @@ static int64_t file_opset(const oct_graph *g)
     return INT64_MAX;
 }
 
-typedef enum purpose { FOR_FILES, FOR_FLOATS, FOR_INTEGERS, N_PURPOSES } purpose;
+static const struct pipeline {
+    const char *name;
+    unsigned bit; /* OCT_IN_.. */
+} pipelines[] = {
+    {"simplify", OCT_IN_FILES},
+    {"execute", OCT_IN_FLOAT_PLANS},
+    {"integer", OCT_IN_INTEGER_PLANS},
+};
 
-static const char *const purposes[N_PURPOSES] = {"simplify", "execute", "integer"};
-
-static bool belongs(const oct_pass *p, purpose what, int64_t opset)
+/* A file keeps its opset: passes that make operators of a later one do not run on it. */
+static bool fits_opset(const oct_graph *g, const oct_pass *p, unsigned pipeline)
 {
-    if (p->promise == OCT_PASS_LOSSY) return false;
-    if (what == FOR_INTEGERS) return !p->floats_only;
-    if (p->integers_only) return false;
-    return what == FOR_FLOATS || (!p->plans_only && p->since <= opset);
+    return pipeline != OCT_IN_FILES || p->since <= file_opset(g);
 }
 
 static oct_status choose(oct_graph *g, const char *pipeline, const char *only, const char *skip,
                          selection *s)
 {
-    purpose what = FOR_FILES;
+    unsigned bit = 0;
     selection wanted = {{false}}, unwanted = {{false}};
 
-    while (what < N_PURPOSES && strcmp(pipeline, purposes[what]) != 0)
-        what++;
-    if (what == N_PURPOSES)
+    for (size_t i = 0; i < OCT_COUNT(pipelines); i++)
+        if (strcmp(pipeline, pipelines[i].name) == 0) bit = pipelines[i].bit;
+    if (!bit)
         return oct_fail(g->ctx, OCT_ERR_ARG,
                         "there is no pipeline '%s'; there are: simplify, execute, integer",
                         pipeline);
     if (only) OCT_TRY(mark(g->ctx, only, &wanted));
     if (skip) OCT_TRY(mark(g->ctx, skip, &unwanted));
     for (int i = 0; i < N_PASSES; i++)
-        s->runs[i] = !unwanted.runs[i] && (!only || wanted.runs[i]) &&
-                     (wanted.runs[i] ? what != FOR_FILES || table[i]->since <= file_opset(g)
-                                     : belongs(table[i], what, file_opset(g)));
+        s->runs[i] = !unwanted.runs[i] && (only ? wanted.runs[i] : (table[i]->in & bit) != 0) &&
+                     fits_opset(g, table[i], bit);
     return OCT_OK;
 }
 

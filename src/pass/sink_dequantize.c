@@ -239,5 +239,5 @@ const oct_pass oct_pass_sink_dequantize = {
     .help = "dequantize after data was moved, so that codes are moved",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .integers_only = true,
+    .in = OCT_IN_INTEGER_PLANS,
 };

@@ -68,5 +68,5 @@ const oct_pass oct_pass_unsign_codes = {
     .help = "make unsigned bytes of activations quantized to signed ones",
     .run = run,
     .promise = OCT_PASS_BIT_EXACT,
-    .integers_only = true,
+    .in = OCT_IN_INTEGER_PLANS,
 };

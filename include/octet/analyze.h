@@ -17,7 +17,7 @@ typedef struct oct_analyzed_layer {
     size_t struct_size; /**< set by the caller: sizeof(oct_analyzed_layer) */
     const char *name, *op;
     const char *reason;   /**< why it is float; NULL: it works on integers */
-    int32_t in_tail;      /**< 1: behind the place where a detector's tail begins */
+    int32_t in_tail;      /**< 1: part of the tail, which stays float */
     int32_t weight_bits;  /**< 0: no integer weights */
     int32_t input_bits;   /**< of the widest integer operand; 0: none */
     int64_t macs, params; /**< multiply-adds; elements of its weights */

@@ -108,7 +108,7 @@ typedef struct arena_block {
     size_t size;
 } arena_block;
 
-_Static_assert(sizeof(arena_block) % ARENA_ALIGN == 0, "the bytes behind it are aligned");
+_Static_assert(sizeof(arena_block) % ARENA_ALIGN == 0, "the bytes after it are aligned");
 
 struct oct_arena {
     oct_ctx *ctx;

@@ -134,7 +134,7 @@ static oct_status each_key(const gradients *s, const oct_tree *map, const char *
     return OCT_OK;
 }
 
-/* False asks for training behind the calibration. */
+/* False asks for training after calibration. */
 static oct_status read_ptq_only(oct_adapter *a, const oct_tree *t)
 {
     if (oct_tree_is_null(t)) return OCT_OK;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/near.h"
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 oct_status cli_labels_load(cli *c, const char *path, oct_class_names **out)
 {

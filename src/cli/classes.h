@@ -4,7 +4,7 @@
 #define CLI_CLASSES_H
 
 #include "cli/cli.h"
-#include "cli/json.h"
+#include "cli/term/json.h"
 
 /* For the table of a command whose args have `const char *labels`. */
 #define CLI_OPT_LABELS(type)                                                                       \

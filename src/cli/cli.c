@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 #define CLI_COMMAND(sym) extern const cli_command cmd_##sym;
 #include "cli/commands.def"

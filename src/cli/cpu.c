@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/table.h"
+#include "cli/term/table.h"
 #include "cli/versions.h" /* made by Meson */
 
 /* The instruction sets that decide which kernels run, as the kernel of Linux names them. */

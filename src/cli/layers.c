@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/compare.h"
+#include "cli/command/compare.h"
 
 #define MEMORY_GB_S 10.0 /* limited by memory bandwidth: fewer bits in arithmetic do not help */
 #define SHORT_MS    0.01 /* waking the threads takes as long */

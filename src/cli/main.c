@@ -7,7 +7,7 @@
 #include "cli/cpu.h"
 #include "cli/guard.h"
 #include "cli/near.h"
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 

@@ -4,7 +4,7 @@
 #define CLI_MODEL_H
 
 #include "cli/cli.h"
-#include "cli/json.h"
+#include "cli/term/json.h"
 
 /* For the table of a command whose args have `cli_list shapes`. */
 #define CLI_OPT_INPUT_SHAPE(type)                                                                  \

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "data/image.h"
+#include "data/image/image.h"
 #include "data/notes.h"
 
 /* Status of a picture; only used where broken ones are skipped. */

@@ -11,7 +11,7 @@
 
 #include "data/dataset.h"
 #include "data/files.h"
-#include "data/video.h"
+#include "data/image/video.h"
 
 #define MAX_LIST ((size_t)64 << 20)
 

@@ -10,7 +10,7 @@
 
 #include "base/machine.h"
 #include "data/dataset.h"
-#include "data/preprocess.h"
+#include "data/image/preprocess.h"
 
 #define MAX_THREADS      256
 #define MAX_DEPTH        4096

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pictures of a dataset one after another, whether they are files or parts of a video. */
 #include "data/dataset.h"
-#include "data/video.h"
+#include "data/image/video.h"
 
 oct_status oct_picture_read(oct_picture_reader *r, oct_ctx *ctx, const oct_item *item,
                             oct_image **out)

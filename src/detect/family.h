@@ -8,7 +8,7 @@
 
 #include <octet/detect.h>
 
-#include "data/class_names.h"
+#include "data/labels/class_names.h"
 #include "detect/nms.h"
 #include "graph/graph.h"
 

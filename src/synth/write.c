@@ -9,7 +9,7 @@
 
 #include "base/parallel.h"
 #include "base/str.h"
-#include "data/image.h"
+#include "data/image/image.h"
 #include "synth/synth.h"
 
 enum {

@@ -3,10 +3,10 @@
 #include "test.h"
 
 #include "cli/near.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "cli/table_layout.h"
-#include "cli/utf8.h"
+#include "cli/term/progress.h"
+#include "cli/term/table.h"
+#include "cli/term/table_layout.h"
+#include "cli/term/utf8.h"
 
 static void width_counts_columns_not_bytes(void **state)
 {

@@ -6,7 +6,7 @@
 #include <tiffio.h>
 #include <webp/encode.h>
 
-#include "data/image.h"
+#include "data/image/image.h"
 
 enum { W = 6, H = 4, N_BYTES = W * H * 3 };
 

@@ -7,7 +7,7 @@
 #include <jpeglib.h>
 #include <png.h>
 
-#include "data/image.h"
+#include "data/image/image.h"
 
 /* A file in memory. */
 typedef struct blob {

@@ -6,7 +6,7 @@
 #include "tests/unit/data_files.h"
 
 #include "data/dataset.h"
-#include "data/video.h"
+#include "data/image/video.h"
 
 static oct_dataset *open_inputs(const files *t, const char *const *paths, int n, int every)
 {

@@ -2,7 +2,7 @@
 /* Names of classes in all the forms they come in, and Ultralytics' data.yaml. */
 #include "tests/unit/data_files.h"
 
-#include "data/class_names.h"
+#include "data/labels/class_names.h"
 
 static oct_status parse(oct_ctx *ctx, const char *text, oct_class_names **out)
 {

@@ -2,7 +2,7 @@
 /* Every option of preprocessing against values worked out by hand; its words. */
 #include "tests/alloc.h"
 
-#include "data/image.h"
+#include "data/image/image.h"
 
 /* A picture whose red is levels[], green is 10 more, blue 20 more. */
 static oct_image *picture(oct_ctx *ctx, int w, int h, const uint8_t *levels)

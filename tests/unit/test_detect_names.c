@@ -3,7 +3,7 @@
 #include "tests/alloc.h"
 #include "tests/unit/detect_net.h"
 
-#include "data/class_names.h"
+#include "data/labels/class_names.h"
 #include "detect/detector.h"
 
 enum { SIDE = 64, CELLS = 84 };

@@ -7,7 +7,7 @@
 #include "op/conv_geometry.h"
 #include "op/op.h"
 #include "op/qparams.h"
-#include "pass/dfl.h"
+#include "pass/find/dfl.h"
 #include "pass/rewrite.h"
 
 /* What may follow an anchor inside one step of a plan. */

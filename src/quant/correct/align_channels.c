@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "op/op.h"
-#include "pass/affine.h"
+#include "pass/fuse/affine.h"
 #include "pass/rewrite.h"
 #include "quant/correct/channel_factors.h"
 #include "quant/correct/correct.h"

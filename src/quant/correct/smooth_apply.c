@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "pass/affine.h"
+#include "pass/fuse/affine.h"
 #include "pass/rewrite.h"
 #include "quant/solve/solve.h"
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "op/op.h"
-#include "pass/dfl.h"
+#include "pass/find/dfl.h"
 #include "pass/rewrite.h"
 #include "quant/lower/lower_parts.h"
 

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet quantize: a float network and some pictures in, an INT8 network out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <octet/quant.h>
+#include <octet/recipe.h>
+
+#include "cli/classes.h"
+#include "cli/cli.h"
+#include "cli/command/measure.h"
+#include "cli/command/quantize.h"
+#include "cli/command/score.h"
+#include "cli/cpu.h"
+#include "cli/data.h"
+#include "cli/guard.h"
+#include "cli/model.h"
+#include "cli/near.h"
+#include "cli/report/report.h"
+
+/* --- options: the fields of a recipe, and what is about recipes --- */
+
+enum {
+#define OCT_FIELD(sym, ...) FIELD_##sym,
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    N_FIELDS
+};
+
+typedef struct args {
+    cli_list words[N_FIELDS]; /* what was typed for each field */
+    bool flags[N_FIELDS];
+    const char *recipe;
+    bool print_recipe;
+} args;
+
+/* Switches are flags, all others take words. */
+#define AS_WORDS(sym)      CLI_LIST, offsetof(args, words) + FIELD_##sym * sizeof(cli_list)
+#define AS_FLAG(sym)       CLI_FLAG, offsetof(args, flags) + FIELD_##sym * sizeof(bool)
+#define OF_TEXT(sym)       AS_WORDS(sym)
+#define OF_CHOICE(sym)     AS_WORDS(sym)
+#define OF_INT(sym)        AS_WORDS(sym)
+#define OF_REAL(sym)       AS_WORDS(sym)
+#define OF_NAMES(sym)      AS_WORDS(sym)
+#define OF_PREPROCESS(sym) AS_WORDS(sym)
+#define OF_LIST(sym)       AS_WORDS(sym)
+#define OF_SUBGRAPHS(sym)  AS_WORDS(sym)
+#define OF_OVERRIDES(sym)  AS_WORDS(sym)
+#define OF_SWITCH(sym)     AS_FLAG(sym)
+#define OF_SWITCH_OFF(sym) AS_FLAG(sym)
+
+#define OPTION(kind, offset, option, metavar, text, def, short_form)                               \
+    {kind, option, offset, metavar, .help = text, .usual = def, .letter = short_form},
+#define EXPANDED(...) OPTION(__VA_ARGS__)
+
+static const cli_opt opts[] = {
+#define OCT_FIELD(sym, path, option, kind, field, metavar, min, max, def, help)                    \
+    EXPANDED(OF_##kind(sym), option, metavar, help, def, FIELD_##sym == FIELD_OUTPUT ? 'o' : 0)
+#define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    {CLI_STR, "recipe", offsetof(args, recipe), "FILE",
+     .help = "read settings from a YAML or JSON file; options change what it says. Configs of NNCF "
+             "and quantization parameters of SuperGradients are read too"},
+    {CLI_FLAG, "print-recipe", offsetof(args, print_recipe),
+     .help = "print the recipe that equals these options, and do nothing else"},
+    {0},
+};
+
+static const cli_file file_args[] = {
+    {"MODEL", "an ONNX file; may be left out if a recipe names it", CLI_FILE_IN | CLI_FILE_MAYBE},
+    {0},
+};
+
+static const cli_example examples[] = {
+    {"quantize yolov8n.onnx -o yolov8n_int8.onnx --images calib",
+     "Calibrate on up to 300 pictures, with the settings that are best for most networks"},
+    {"quantize yolov8n.onnx -o out.onnx --images calib --target ort --annotations val.json "
+     "--eval-images val",
+     "For ONNX Runtime; measure accuracy before and after"},
+    {"quantize yolov8n.onnx -o out.onnx --images calib --annotations val.json --eval-images val "
+     "--report report",
+     "And look at what it cost, layer by layer: open report/index.html"},
+    {"quantize net.onnx -o out.onnx --images calib --ignore-name heads.head1.reg_convs "
+     "--ignore-type "
+     "Softmax",
+     "Keep some layers float"},
+    {"quantize net.onnx -o out.onnx --images calib --ranges kl --print-recipe > net.yaml",
+     "Write down the settings"},
+    {"quantize --recipe net.yaml --target tensorrt", "Use them, with one change"},
+    {0},
+};
+
+/* --- settings --- */
+
+/* State of one call. What is opened here is closed by run(). */
+typedef struct job {
+    cli *c;
+    const args *a;
+    oct_recipe *recipe;
+    oct_recipe_job settings;
+    oct_graph *g;
+    oct_dataset *images, *truth;
+    const char *images_name;
+    int32_t n_notes;        /* that were said about them */
+    oct_class_names *names; /* of --labels; NULL: none */
+    oct_preprocess preprocess;
+    oct_quantize_options options;
+    oct_quantized *q;
+    cli_quantize_report report;
+} job;
+
+static oct_status load_recipe(job *j)
+{
+    const char *path = j->a->recipe;
+    cli_near near;
+
+    if (access(path, F_OK) && errno == ENOENT)
+        return cli_fail(j->c, OCT_ERR_ARG, "%s: no such file%s", path, cli_near_file(&near, path));
+    return oct_recipe_load(j->recipe, path);
+}
+
+/* The command line over what the recipe says. */
+static oct_status apply_words(job *j, char **files)
+{
+    const cli_common *common = &j->c->opt;
+    oct_recipe_field f = {.struct_size = sizeof(f)};
+    char number[32];
+    oct_status st = OCT_OK;
+
+    if (files[0]) st = oct_recipe_set(j->recipe, "model", files[0]);
+    for (int32_t i = 0; !st && oct_recipe_field_at(i, &f); i++) {
+        const cli_list *words = &j->a->words[i];
+
+        for (int k = 0; !st && k < words->n; k++)
+            st = oct_recipe_set(j->recipe, f.option, words->items[k]);
+        if (!st && j->a->flags[i])
+            st = oct_recipe_set(j->recipe, f.option,
+                                i == FIELD_IGNORED_VALIDATE || i == FIELD_ONLY_VALIDATE ? "false"
+                                                                                        : "true");
+    }
+    if (!st && common->seed_given) {
+        (void)snprintf(number, sizeof(number), "%lld", (long long)common->seed);
+        st = oct_recipe_set(j->recipe, "seed", number);
+    }
+    if (!st && common->threads) {
+        (void)snprintf(number, sizeof(number), "%lld", (long long)common->threads);
+        st = oct_recipe_set(j->recipe, "threads", number);
+    }
+    return st;
+}
+
+static oct_status read_settings(job *j, char **files)
+{
+    oct_status st;
+
+    if ((st = oct_recipe_new(j->c->ctx, &j->recipe))) return st;
+    if (j->a->recipe && (st = load_recipe(j))) return st;
+    for (int32_t i = 0; oct_recipe_note(j->recipe, i); i++)
+        cli_note(j->c, "%s", oct_recipe_note(j->recipe, i));
+    if ((st = apply_words(j, files))) return st;
+    j->settings.struct_size = sizeof(j->settings);
+    oct_recipe_get_job(j->recipe, &j->settings);
+    if (j->settings.threads) oct_ctx_set_threads(j->c->ctx, j->settings.threads);
+    return OCT_OK;
+}
+
+static oct_status print_recipe(job *j)
+{
+    const char *text = NULL;
+    oct_status st = oct_recipe_text(j->recipe, &text);
+
+    if (!st) (void)fputs(text, stdout);
+    return st;
+}
+
+/* --- checks before the expensive part --- */
+
+/* All inputs, by option or recipe, and then all outputs: no file may be both. */
+static oct_status check_files(job *j, const oct_dataset_options *d)
+{
+    const oct_recipe_job *s = &j->settings;
+    oct_dataset_options truth;
+    char *cfg;
+    oct_status st;
+
+    oct_dataset_options_init(&truth);
+    oct_recipe_get_eval_data(j->recipe, &truth);
+    cli_reads(j->c, s->model);
+    cli_reads(j->c, j->a->recipe);
+    cli_reads(j->c, d->images);
+    cli_reads(j->c, d->annotations);
+    if (s->eval) cli_reads(j->c, truth.images), cli_reads(j->c, truth.annotations);
+    if ((st = cli_check_onnx_name(j->c, "--output", s->output))) return st;
+    if ((st = cli_writes(j->c, "--output", s->output))) return st;
+    if (s->save_qmap && (st = cli_writes(j->c, "--save-qmap", s->save_qmap))) return st;
+    cfg = cli_quantize_cfg_path(s);
+    if (cfg) st = cli_writes(j->c, "--quant-cfg", cfg);
+    free(cfg);
+    return st;
+}
+
+static oct_status check_settings(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    oct_dataset_options d;
+    oct_status st;
+
+    oct_dataset_options_init(&d);
+    oct_recipe_get_data(j->recipe, &d);
+    if (!s->model) return cli_missing(j->c, "MODEL");
+    if (!s->output) return cli_missing(j->c, "option --output (-o OUT.onnx)");
+    if (!d.images)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
+    if ((st = check_files(j, &d))) return st;
+    return s->report ? cli_report_check(j->c, s->report) : OCT_OK;
+}
+
+/* --- opening --- */
+
+/* NULL stays NULL: the library's choice. */
+static oct_status read_preprocess(job *j)
+{
+    const char *words = j->settings.preprocess;
+    oct_status st;
+
+    j->report.c = j->c;
+    st = cli_quantize_assume(&j->report, j->g, j->options.family, words, j->images, &j->preprocess);
+    if (!st && words) j->options.preprocess = &j->preprocess;
+    return st;
+}
+
+static oct_status open_data(job *j)
+{
+    const char *model = j->c->model;
+    oct_dataset_options d, truth;
+    oct_status st;
+
+    oct_dataset_options_init(&d);
+    oct_dataset_options_init(&truth);
+    oct_recipe_get_data(j->recipe, &d);
+    oct_recipe_get_eval_data(j->recipe, &truth);
+    d.need_files = truth.need_files = 1;
+    j->c->model = NULL; /* errors here are about the data */
+    j->images_name = d.images;
+    st = cli_dataset_open(j->c, &d, &j->images);
+    if (!st) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
+    if (!st && j->settings.eval) st = cli_dataset_open(j->c, &truth, &j->truth);
+    if (!st) st = cli_labels_load(j->c, j->settings.labels, &j->names);
+    if (!st) j->c->model = model;
+    return st;
+}
+
+static void warn_of_device(const job *j)
+{
+    if (j->options.target_device)
+        cli_note(j->c,
+                 "note: target_device %s has no effect for target %s; --target says what "
+                 "computes",
+                 j->options.target_device, j->options.target);
+}
+
+/* Such a file is accepted, but layers that are integer already are left alone. */
+static void warn_if_quantized(const job *j)
+{
+    int n = 0;
+
+    for (const oct_node *node = oct_graph_first_node(j->g); node; node = oct_node_next(node))
+        n += strstr(oct_node_op(node), "QuantizeLinear") ||
+             !strncmp(oct_node_op(node), "QLinear", 7);
+    if (n)
+        cli_note(j->c, "note: %s has %d quantizing nodes already; start from the float network",
+                 j->settings.model, n);
+}
+
+static oct_status load_model(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    cli_list shapes = {.n = s->n_input_shapes};
+    oct_status st;
+
+    shapes.items = cli_alloc((size_t)shapes.n, sizeof(*shapes.items));
+    for (int i = 0; i < shapes.n; i++)
+        shapes.items[i] = s->input_shapes[i];
+    st = cli_model_load(j->c, s->model, &shapes, &j->g);
+    free(shapes.items);
+    if (!st) warn_if_quantized(j);
+    return st;
+}
+
+/* Before minutes of work: can the network be scored on these labels? */
+static oct_status check_labels(job *j)
+{
+    oct_detector *d = NULL;
+    oct_status st;
+
+    if (!j->truth) return OCT_OK;
+    if ((st = oct_detector_new(j->g, j->options.family, &d))) return st;
+    st = cli_labels_set(j->c, d, j->names, j->settings.labels);
+    if (!st) st = cli_classes_note(j->c, d, j->truth);
+    oct_detector_free(d);
+    return st;
+}
+
+static oct_status open_all(job *j)
+{
+    oct_status st;
+
+    oct_quantize_options_init(&j->options);
+    oct_recipe_get_quantize(j->recipe, &j->options);
+    if ((st = oct_recipe_line(j->recipe, &j->options.settings))) return st;
+    j->options.source = j->settings.model;
+    warn_of_device(j);
+    if ((st = load_model(j))) return st;
+    if ((st = open_data(j))) return st;
+    if ((st = check_labels(j))) return st;
+    return read_preprocess(j);
+}
+
+/* --- accuracy --- */
+
+static oct_status evaluate(job *j, const oct_graph *g, const char *name, oct_eval_result *result,
+                           oct_box_eval **eval)
+{
+    oct_eval_options o;
+    oct_status st;
+
+    oct_eval_options_init(&o);
+    o.family = j->options.family;
+    o.preprocess = j->options.preprocess;
+    o.names = j->names;
+    o.loader_threads = oct_ctx_threads(j->c->ctx);
+    result->struct_size = sizeof(*result);
+    j->c->model = name;
+    j->c->progress_of = g == j->g ? "float" : "INT8";
+    st = oct_eval_run(g, j->truth, &o, result, eval);
+    cli_progress_end(j->c);
+    j->c->progress_of = NULL;
+    j->report.is_classifier = *eval == NULL;
+    return st;
+}
+
+static oct_status measure_accuracy(job *j)
+{
+    cli_quantize_report *r = &j->report;
+    oct_status st;
+
+    if (!j->truth) return OCT_OK;
+    if ((st = evaluate(j, j->g, j->settings.model, &r->before, &r->boxes[0]))) return st;
+    st = evaluate(j, oct_quantized_graph(j->q), j->settings.output, &r->after, &r->boxes[1]);
+    if (!st && !r->is_classifier) st = cli_score_noise(r->boxes[0], r->boxes[1], &r->noise);
+    r->has_accuracy = !st;
+    return st;
+}
+
+/* --- the report --- */
+
+static oct_status write_report(job *j)
+{
+    const oct_recipe_job *s = &j->settings;
+    const cli_list shapes = {(const char **)s->input_shapes, s->n_input_shapes};
+    cli_report r = {.c = j->c,
+                    .dir = s->report,
+                    .float_path = s->model,
+                    .int8_path = s->output,
+                    .shapes = &shapes,
+                    .exact = j->g,
+                    .quantized = oct_quantized_graph(j->q),
+                    .images = j->images,
+                    .truth = j->truth,
+                    .names = j->names,
+                    .preprocess = j->options.preprocess,
+                    .family = j->options.family,
+                    .q = j->q,
+                    .before = j->report.has_accuracy ? &j->report.before : NULL,
+                    .after = j->report.has_accuracy ? &j->report.after : NULL,
+                    .is_classifier = j->report.is_classifier,
+                    .boxes = {j->report.boxes[0], j->report.boxes[1]},
+                    .noise = j->report.has_accuracy ? &j->report.noise : NULL};
+    oct_status st;
+
+    if (!s->report) return OCT_OK;
+    if ((st = oct_recipe_text(j->recipe, &r.recipe))) return st;
+    if ((st = cli_report_write(&r))) return st;
+    j->report.report = cli_report_path(s->report);
+    return OCT_OK;
+}
+
+/* --- the command --- */
+
+static oct_status quantize(job *j)
+{
+    const int64_t start = cli_time_ns();
+    cli_quantize_report *r = &j->report;
+    oct_status st;
+
+    if ((st = open_all(j))) return st;
+    r->bytes_before = cli_file_size(j->settings.model);
+    st = oct_quantize(j->g, j->images, &j->options, &j->q);
+    cli_progress_end(j->c);
+    if (st) return st;
+    (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
+    if (j->options.int8_io) cli_model_codes_note(j->c, oct_quantized_graph(j->q));
+    if ((st = cli_quantize_write(j->c, j->q, &j->settings))) return st;
+    r->seconds = (double)(cli_time_ns() - start) * 1e-9;
+    r->peak_rss_mb = cli_peak_rss_mb();
+    r->bytes_after = cli_file_size(j->settings.output);
+    if ((st = measure_accuracy(j))) return st;
+    return write_report(j);
+}
+
+static oct_status work(job *j, char **files)
+{
+    cli_quantize_report *r = &j->report;
+    oct_status st;
+
+    if ((st = read_settings(j, files))) return st;
+    if (j->a->print_recipe) return print_recipe(j);
+    if ((st = check_settings(j))) return st;
+    if ((st = quantize(j))) return st;
+    r->c = j->c;
+    r->q = j->q;
+    r->model = j->settings.model;
+    r->output = j->settings.output;
+    r->target = j->options.target;
+    r->seed = j->options.seed;
+    if (j->c->opt.json) return cli_quantize_print_json(r);
+    cli_quantize_print(r);
+    cli_note_busy(j->c);
+    return OCT_OK;
+}
+
+/* An error's file name may be the recipe's string, which is freed: copy it. */
+static void keep_reason(cli *c, oct_status st)
+{
+    const char *why = oct_ctx_error(c->ctx), *model = c->model ? c->model : "";
+    const bool named = strncmp(why, model, strlen(model)) == 0;
+
+    if (!c->error[0]) (void)cli_fail(c, st, "%s%s%s", named ? "" : model, named ? "" : ": ", why);
+}
+
+static oct_status run(cli *c, const void *argp, char **files)
+{
+    job j = {.c = c, .a = argp};
+    const oct_status st = work(&j, files);
+
+    if (st) keep_reason(c, st);
+    c->model = NULL;
+    free(j.report.report);
+    oct_box_eval_free(j.report.boxes[0]);
+    oct_box_eval_free(j.report.boxes[1]);
+    oct_quantized_free(j.q);
+    oct_class_names_free(j.names);
+    oct_dataset_close(j.truth);
+    oct_dataset_close(j.images);
+    oct_graph_free(j.g);
+    oct_recipe_free(j.recipe);
+    return st;
+}
+
+const cli_command cmd_quantize = {
+    .name = "quantize",
+    .help = "make an INT8 network from a float one and some pictures",
+    .about =
+        "Runs the network over the pictures once, finds ranges, places integers where the target "
+        "computes in them, and writes an ONNX file with QuantizeLinear and DequantizeLinear. The "
+        "tail of a detector (boxes, scores, suppression) is found and stays float. Beside OUT.onnx "
+        "goes OUT.quant_cfg.json, with all scales in PPQ's form. The same inputs and settings give "
+        "the "
+        "same bytes.\n\n"
+        "Recipe and command line use the same words; docs/recipe.md lists them. A list that is "
+        "typed replaces the recipe's. Which nodes a pattern takes, 'octet inspect MODEL --filter "
+        "^PATTERN' shows.\n\n"
+        "With --json: layers_total, layers_quantized, macs_quantized_share, "
+        "weights_quantized_share, float_layers (name, reason), tail, bytes_before, bytes_after, "
+        "seconds, float_pass_seconds, peak_rss_mb, ap_before, ap_after (null: not measured), "
+        "ap_before_noise, ap_after_noise, ap_change_noise (half the 95 % interval, by "
+        "bootstrap over the pictures), "
+        "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
+        "top1_after, seed, report (null: none), family, preprocess (null: not known), left_out "
+        "(pictures), equalized, smoothed, aligned (places that were "
+        "changed; null: not asked for).",
+    .files = file_args,
+    .opts = opts,
+    .args_size = sizeof(args),
+    .examples = examples,
+    .run = run,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files octet quantize writes: the network last, the others under temporary names until then.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "cli/command/quantize.h"
+#include "cli/guard.h"
+
+/* A file beside the network, renamed when the network is written. */
+typedef struct side_file {
+    char *path, *temporary; /* NULL: not wanted */
+} side_file;
+
+static void side_init(side_file *f, const char *path)
+{
+    if (!path) return;
+    f->path = cli_format("%s", path);
+    f->temporary =
+        cli_is_sink(path) ? cli_format("%s", path) : cli_format("%s.%ld.tmp", path, (long)getpid());
+}
+
+static void side_fini(side_file *f)
+{
+    if (f->temporary && strcmp(f->temporary, f->path))
+        (void)unlink(f->temporary); /* already renamed if all went well */
+    free(f->path);
+    free(f->temporary);
+}
+
+static oct_status side_rename(cli *c, const side_file *f)
+{
+    if (!f->path || strcmp(f->temporary, f->path) == 0 || rename(f->temporary, f->path) == 0)
+        return OCT_OK;
+    return cli_fail(c, OCT_ERR_IO, "%s: cannot rename to it: %s", f->path, strerror(errno));
+}
+
+char *cli_quantize_cfg_path(const oct_recipe_job *settings)
+{
+    const char *output = settings->output, *cfg = settings->quant_cfg;
+    const size_t len = strlen(output);
+    const bool has_end = len > 5 && strcasecmp(output + len - 5, ".onnx") == 0;
+
+    if (cfg) return strcmp(cfg, "none") == 0 ? NULL : cli_format("%s", cfg);
+    if (cli_is_sink(output)) return NULL; /* there are no files beside a device */
+    return cli_format("%.*s.quant_cfg.json", (int)(has_end ? len - 5 : len), output);
+}
+
+oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings)
+{
+    char *cfg = cli_quantize_cfg_path(settings);
+    side_file qmap = {0}, ppq = {0};
+    oct_status st = OCT_OK;
+
+    side_init(&qmap, settings->save_qmap);
+    side_init(&ppq, cfg);
+    c->model = settings->output;
+    cli_hold_interrupts();
+    if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);
+    if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
+    if (!st) st = oct_onnx_save(oct_quantized_graph(q), settings->output, NULL);
+    if (!st) st = side_rename(c, &qmap);
+    if (!st) st = side_rename(c, &ppq);
+    side_fini(&qmap);
+    side_fini(&ppq);
+    cli_release_interrupts();
+    free(cfg);
+    return st;
+}

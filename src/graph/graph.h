@@ -254,7 +254,18 @@ oct_value *oct_emit(oct_builder *b, const oct_op *op, oct_value *x, oct_value *y
 oct_node *
 oct_emit_node(oct_builder *b, const oct_op *op, oct_value *const *in, int32_t n_in,
               int32_t n_out); /* types not inferred: set attributes, then oct_node_infer */
+/* After the attributes of an emitted node are set: infers its types. Result 0; NULL: failed. */
+oct_value *oct_emitted(oct_builder *b, oct_node *n);
+
+/* Attributes of an emitted node, sticky as well; n may be NULL after a failure. */
+void oct_emit_int(oct_builder *b, oct_node *n, const char *name, int64_t v);
+void oct_emit_ints(oct_builder *b, oct_node *n, const char *name, const int64_t *v, int64_t n_v);
+void oct_emit_f32(oct_builder *b, oct_node *n, const char *name, float v);
+void oct_emit_str(oct_builder *b, oct_node *n, const char *name, const char *v);
+void oct_emit_attrs_of(oct_builder *b, oct_node *n, const oct_node *from); /* those of like names */
+
 oct_value *oct_scalar(oct_builder *b, float v);
+oct_value *oct_scalar_of(oct_builder *b, oct_dtype dtype, double v);
 oct_value *oct_ints(oct_builder *b, const int64_t *v, int64_t n);
 
 #endif

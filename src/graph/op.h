@@ -99,6 +99,16 @@ typedef struct oct_args {
     const struct oct_env *env; /* for operators with bodies: where captured values are found */
 } oct_args;
 
+/* Arguments of a gradient rule. It emits nodes that compute dx[i] from dy[]; all shapes are known.
+ */
+typedef struct oct_grad_args {
+    oct_builder *b;
+    const oct_node *node;
+    oct_value *const *dy; /* gradient of each result; NULL: it is zero */
+    const bool *wanted;   /* for each operand: is its gradient asked for? */
+    oct_value **dx;       /* gradient of each operand, NULL at first; left NULL: it is zero */
+} oct_grad_args;
+
 /* All octet knows of one operator. There is no enum of operators, so no switch over them. */
 struct oct_op {
     const char *name;     /* ONNX op_type */
@@ -108,11 +118,11 @@ struct oct_op {
     int min_out, max_out; /* 0, 0 means 1, 1; max_out -1: any number */
     const oct_attr_def *attrs; /* names, kinds, defaults; ends with {0} */
     oct_status (*shape)(const oct_infer *q);
-    oct_status (*ref)(const oct_args *a); /* the reference kernel: fast kernels are tested
-                                           * against it */
-    oct_status (*grad)(oct_builder *b, const oct_node *n, oct_value *const dy[], oct_value *dx[]);
-    int64_t (*macs)(const oct_node *n); /* multiply-adds; NULL: 0 */
-    int64_t (*work)(const oct_node *n); /* on a fast kernel, in operations; NULL: by macs */
+    oct_status (*ref)(const oct_args *a);       /* the reference kernel: fast kernels are tested
+                                                 * against it */
+    oct_status (*grad)(const oct_grad_args *a); /* NULL: it has no gradient (oct_grad() says so) */
+    int64_t (*macs)(const oct_node *n);         /* multiply-adds; NULL: 0 */
+    int64_t (*work)(const oct_node *n);         /* on a fast kernel, in operations; NULL: by macs */
     struct {
         oct_qrole in[OCT_MAX_IN];
         int weight_axis;

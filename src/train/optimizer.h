@@ -3,7 +3,8 @@
  * Optimizers: rows of a table, which change the flat buffer of weights in one pass over memory.
  * The same bytes for any number of threads.
  *
- * To add one: its row and its loop in optimizer_rows.c, one line in optimizers.def.
+ * To add one: its row and its loop in optimizer_<name>.c, one line in optimizers.def, one in
+ * meson.build.
  */
 #ifndef OCT_TRAIN_OPTIMIZER_H
 #define OCT_TRAIN_OPTIMIZER_H
@@ -38,6 +39,7 @@ typedef struct oct_update {
     double lr, decay, momentum; /* factors of the parameter are in there */
     double scale;               /* of g: clipping and the mean over micro-batches */
     int64_t t;                  /* which step, from 1 */
+    double fix1, fix2;          /* 1 - beta1^t, 1 - beta2^t */
     const oct_optimizer_options *o;
 } oct_update;
 

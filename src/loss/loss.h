@@ -30,6 +30,7 @@ typedef struct oct_loss_setting {
     const char *const *words; /* of a word: those allowed, NULL at the end; NULL: a number */
     double number;            /* default */
     const char *word;
+    bool is_text; /* any word; NULL: none */
 } oct_loss_setting;
 
 enum { OCT_LOSS_MAX_SETTINGS = 16, OCT_LOSS_MAX_PARTS = 6 };
@@ -37,15 +38,25 @@ enum { OCT_LOSS_MAX_SETTINGS = 16, OCT_LOSS_MAX_PARTS = 6 };
 /* What a loss is attached to. */
 typedef struct oct_loss_job {
     oct_graph *g;      /* with shapes; predictions are found in it, nodes are appended to it */
-    oct_value *labels; /* an input of g: [B, M, 5], or [B] classes of pictures (int64) */
+    oct_value *labels; /* an input of g: [B, M, 5], or [B] classes of pictures (int64); NULL for a
+                        * loss that has none */
     double number[OCT_LOSS_MAX_SETTINGS];    /* settings by index in the row */
     const char *word[OCT_LOSS_MAX_SETTINGS]; /* (set by oct_loss_defaults()) */
 } oct_loss_job;
+
+/* A value of the network and the input of the graph that takes what it is in the teacher. */
+typedef struct oct_loss_pair {
+    const oct_value *value; /* the teacher has one of the same name and type */
+    oct_value *teacher;     /* "teacher/NAME" */
+} oct_loss_pair;
 
 /* What came of it. */
 typedef struct oct_loss_found {
     oct_value *loss, *parts;
     char why[256]; /* one sentence: which values of the network are the predictions */
+    /* Distillation: to feed for each batch, from the network as it came. In the graph's arena. */
+    const oct_loss_pair *pairs;
+    int32_t n_pairs;
 } oct_loss_found;
 
 typedef struct oct_loss_row {
@@ -55,6 +66,7 @@ typedef struct oct_loss_row {
     const char *parts[OCT_LOSS_MAX_PARTS + 1]; /* names */
     const oct_loss_setting *settings;          /* ends with {0} */
     bool has_boxes;                            /* labels are boxes, else classes of pictures */
+    bool has_no_labels;                        /* it compares with a teacher */
     /* Finds the raw predictions, brings them into the operator's form and emits it. Fails, saying
      * what was looked for, if the network does not have them. */
     oct_status (*attach)(const oct_loss_job *job, oct_loss_found *out);

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Self-distillation: its three kinds, and what it compares in small networks. */
+#include "tests/unit/loss_case.h"
+
+enum { MAX_N = 64 };
+
+typedef struct plain {
+    const char *kind;
+    double s[MAX_N], t[MAX_N], temperature, weight;
+    int n, lanes, group, inner; /* distribution l is at l / inner * group * inner + l % inner */
+} plain;
+
+static double plain_kl(const plain *p)
+{
+    double sum = 0;
+
+    for (int l = 0; l < p->lanes; l++) {
+        const int at = l / p->inner * p->group * p->inner + l % p->inner;
+        double all_s = 0, all_t = 0;
+
+        for (int k = 0; k < p->group; k++) {
+            all_s += exp(p->s[at + k * p->inner] / p->temperature);
+            all_t += exp(p->t[at + k * p->inner] / p->temperature);
+        }
+        for (int k = 0; k < p->group; k++) {
+            const double p_s = exp(p->s[at + k * p->inner] / p->temperature) / all_s;
+            const double p_t = exp(p->t[at + k * p->inner] / p->temperature) / all_t;
+
+            sum += p_t * log(p_t / p_s);
+        }
+    }
+    return sum * p->temperature * p->temperature / p->lanes;
+}
+
+static double plain_value(void *arg)
+{
+    const plain *p = arg;
+    double sum = 0;
+
+    if (strcmp(p->kind, "kl") == 0) return p->weight * plain_kl(p);
+    for (int i = 0; i < p->n; i++) {
+        const double q_s = 1 / (1 + exp(-p->s[i] / p->temperature));
+        const double q_t = 1 / (1 + exp(-p->t[i] / p->temperature));
+
+        if (strcmp(p->kind, "mse") == 0)
+            sum += (p->s[i] - p->t[i]) * (p->s[i] - p->t[i]) / p->n;
+        else
+            sum += (q_t * log(q_t / q_s) + (1 - q_t) * log((1 - q_t) / (1 - q_s))) *
+                   p->temperature * p->temperature / p->lanes;
+    }
+    return p->weight * sum;
+}
+
+static void teach(loss_case *c, int input, const double *t, int64_t n)
+{
+    oct_type type = c->f->g->inputs[input]->type;
+
+    assert_ok(c->f->ctx, oct_tensor_make(c->f->ctx, &type, &c->x[input]));
+    oct_store_f64(type.dtype, c->x[input]->data, 0, n, t);
+}
+
+static void compare(void **state, plain *p, const oct_op *op, int32_t rank, const int64_t *dims)
+{
+    oct_rng rng;
+    loss_case c = loss_begin(state, "distill");
+
+    oct_rng_init(&rng, 11);
+    fill_random(&rng, p->s, p->n, -2, 2);
+    fill_random(&rng, p->t, p->n, -2, 2);
+    loss_set(&c, "temperature", p->temperature, NULL);
+    loss_set(&c, "weight_outputs", p->weight, NULL);
+    loss_pred(&c, "x", op, rank, dims, p->s);
+    if (op == &oct_op_identity) loss_set(&c, "kind", 0, p->kind);
+    loss_attach(&c);
+    assert_int_equal(c.found.n_pairs, 1);
+    assert_ptr_equal(c.found.pairs[0].value, c.pred[0]);
+    assert_ptr_equal(c.found.pairs[0].teacher, c.f->g->inputs[1]);
+    teach(&c, 1, p->t, p->n);
+    loss_run(&c);
+    assert_near(c.loss, plain_value(p), 1e-9);
+    assert_near(c.parts[1], 0, 1e-12);
+    loss_check_grad(&c, 0, p->s, p->n, plain_value, p, 1e-7);
+    loss_end(&c);
+}
+
+static void mean_square(void **state)
+{
+    plain p = {.kind = "mse", .temperature = 1, .weight = 2.5, .n = 24};
+
+    compare(state, &p, &oct_op_identity, 3, (int64_t[]){2, 3, 4});
+}
+
+static void divergence(void **state)
+{
+    plain p = {
+        .kind = "kl", .temperature = 4, .weight = .5, .n = 24, .lanes = 8, .group = 3, .inner = 4};
+
+    compare(state, &p, &oct_op_identity, 3, (int64_t[]){2, 3, 4});
+}
+
+/* Before a Softmax along the last axis: found without being asked for. */
+static void before_softmax(void **state)
+{
+    plain p = {
+        .kind = "kl", .temperature = 1.5, .weight = 1, .n = 24, .lanes = 6, .group = 4, .inner = 1};
+
+    compare(state, &p, &oct_op_softmax, 3, (int64_t[]){2, 3, 4});
+}
+
+static void before_sigmoid(void **state)
+{
+    plain p = {.kind = "bce", .temperature = 2, .weight = 1, .n = 24, .lanes = 8};
+
+    compare(state, &p, &oct_op_sigmoid, 3, (int64_t[]){2, 3, 4});
+}
+
+/* The same network: no loss, no gradient; far logits stay finite. */
+static void teacher_itself(void **state)
+{
+    const double x[] = {800, -800, 0, 1, 2, 3};
+    loss_case c = loss_begin(state, "distill");
+
+    loss_pred(&c, "a", &oct_op_sigmoid, 2, (int64_t[]){2, 3}, x);
+    loss_pred(&c, "b", &oct_op_softmax, 2, (int64_t[]){2, 3}, x);
+    loss_attach(&c);
+    assert_int_equal(c.found.n_pairs, 2);
+    teach(&c, 2, x, 6);
+    teach(&c, 3, x, 6);
+    loss_run(&c);
+    assert_near(c.loss, 0, 1e-12);
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 6; i++)
+            assert_near(oct_tensor_get_f64(c.grad[k], i), 0, 1e-12);
+    loss_end(&c);
+}
+
+/* Inner values by name of the value or node, each with its kind. */
+static void inner_values(void **state)
+{
+    const int64_t dims[] = {1, 4};
+    const double x[] = {.5, -1, 2, 0}, t[] = {0, 0, 1, 0};
+    double want = 0;
+    loss_case c = loss_begin(state, "distill");
+    oct_value *y = loss_input(&c, "x", OCT_DTYPE_F64, 2, dims, x);
+
+    y = oct_emit(&c.f->b, &oct_op_relu, y, NULL, NULL);
+    y->producer->name = "layer";
+    y = oct_emit(&c.f->b, &oct_op_tanh, y, NULL, NULL);
+    y->name = "in:side";
+    y = oct_emit(&c.f->b, &oct_op_sigmoid, y, NULL, NULL);
+    assert_ok(c.f->ctx, oct_graph_add_output(c.f->g, y));
+    loss_set(&c, "values", 0, "layer:mse, in:side:kl");
+    loss_set(&c, "weight_outputs", 0, NULL);
+    loss_set(&c, "weight_inner", 3, NULL);
+    loss_attach(&c);
+    /* tanh is the raw prediction of the Sigmoid already: it is compared once */
+    assert_int_equal(c.found.n_pairs, 2);
+    assert_string_equal(c.found.pairs[0].teacher->name, "teacher/in:side");
+    teach(&c, 1, t, 4);
+    teach(&c, 2, t, 4);
+    loss_run(&c);
+    for (int i = 0; i < 4; i++)
+        want += 3 * pow(fmax(x[i], 0) - t[i], 2) / 4;
+    assert_near(c.parts[0], 0, 1e-12);
+    assert_near(c.parts[1], want, 1e-9);
+    loss_end(&c);
+}
+
+static void unknown_value_is_named(void **state)
+{
+    loss_case c = loss_begin(state, "distill");
+
+    loss_pred(&c, "x", &oct_op_identity, 2, (int64_t[]){1, 4}, NULL);
+    loss_set(&c, "values", 0, "nowhere:kl");
+    assert_fails(c.f->ctx, c.row->attach(&c.job, &c.found), OCT_ERR_ARG, "'nowhere'");
+    loss_end(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(mean_square, setup, teardown),
+        cmocka_unit_test_setup_teardown(divergence, setup, teardown),
+        cmocka_unit_test_setup_teardown(before_softmax, setup, teardown),
+        cmocka_unit_test_setup_teardown(before_sigmoid, setup, teardown),
+        cmocka_unit_test_setup_teardown(teacher_itself, setup, teardown),
+        cmocka_unit_test_setup_teardown(inner_values, setup, teardown),
+        cmocka_unit_test_setup_teardown(unknown_value_is_named, setup, teardown),
+    };
+
+    return run_test_group(tests);
+}

@@ -5,6 +5,7 @@
 
 #include "op/act.h"
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 
 /* Attribute i of the node, which `p` is: in these rows the attributes are the numbers. */
 #define A(i) ((real)oct_f32(p, i))
@@ -44,7 +45,77 @@ static int64_t shrink(int64_t x, float bias, float lambd)
 
 OCT_UNARY_FN(shrink_i64, int64_t, int64_t, shrink(x, oct_f32(p, 0), oct_f32(p, 1)))
 
-#define ROW(sym, onnx, domain_, since_, attrs_, shape_, i64_fn, u64_fn, act_)                      \
+/* --- gradients of activations that no other kernel applies --- */
+
+static oct_value *emit_scaled_exp(const oct_grad_args *a, double inner, double outer)
+{
+    oct_value *e = oct_grad_scale(a->b, a->node->in[0], inner);
+
+    e = oct_emit(a->b, &oct_op_exp, e, NULL, NULL);
+    e = oct_emit(a->b, &oct_op_mul, a->dy[0], e, NULL);
+    return oct_grad_scale(a->b, e, outer);
+}
+
+/* dx = v > bound ? yes : no */
+static oct_status choose(const oct_grad_args *a, oct_value *v, double bound, oct_value *yes,
+                         oct_value *no)
+{
+    const oct_dtype t = a->dy[0]->type.dtype;
+    oct_value *over = oct_emit(a->b, &oct_op_greater, v, oct_scalar_of(a->b, t, bound), NULL);
+
+    a->dx[0] = oct_emit(a->b, &oct_op_where, over, yes, no ? no : oct_scalar_of(a->b, t, 0));
+    return a->b->status;
+}
+
+static oct_status grad_selu(const oct_grad_args *a)
+{
+    const double alpha = (double)oct_f32(a->node, 0), gamma = (double)oct_f32(a->node, 1);
+
+    return choose(a, a->node->in[0], 0, oct_grad_scale(a->b, a->dy[0], gamma),
+                  emit_scaled_exp(a, 1, alpha * gamma));
+}
+
+static oct_status grad_celu(const oct_grad_args *a)
+{
+    return choose(a, a->node->in[0], 0, a->dy[0],
+                  emit_scaled_exp(a, 1 / (double)oct_f32(a->node, 0), 1));
+}
+
+static oct_status grad_softplus(const oct_grad_args *a)
+{
+    oct_value *s = oct_emit(a->b, &oct_op_sigmoid, a->node->in[0], NULL, NULL);
+
+    a->dx[0] = oct_emit(a->b, &oct_op_mul, a->dy[0], s, NULL);
+    return a->b->status;
+}
+
+/* y = x / (1 + |x|), dy/dx = 1 / (1 + |x|)^2 = (1 - |y|)^2 */
+static oct_status grad_softsign(const oct_grad_args *a)
+{
+    oct_value *one = oct_scalar_of(a->b, a->dy[0]->type.dtype, 1);
+    oct_value *s = oct_emit(a->b, &oct_op_abs, a->node->out[0], NULL, NULL);
+
+    s = oct_emit(a->b, &oct_op_sub, one, s, NULL);
+    s = oct_emit(a->b, &oct_op_mul, s, s, NULL);
+    a->dx[0] = oct_emit(a->b, &oct_op_mul, a->dy[0], s, NULL);
+    return a->b->status;
+}
+
+static oct_status grad_thresholded_relu(const oct_grad_args *a)
+{
+    return choose(a, a->node->in[0], (double)oct_f32(a->node, 0), a->dy[0], NULL);
+}
+
+static oct_status grad_shrink(const oct_grad_args *a)
+{
+    oct_value *size = oct_emit(a->b, &oct_op_abs, a->node->in[0], NULL, NULL);
+
+    return choose(a, size, (double)oct_f32(a->node, 1), a->dy[0], NULL);
+}
+
+/* --- rows --- */
+
+#define ROW(sym, onnx, domain_, since_, attrs_, shape_, i64_fn, u64_fn, act_, grad_)               \
     static oct_status ref_##sym(const oct_args *a)                                                 \
     {                                                                                              \
         static const oct_unary f = {sym##_f32, sym##_f64, i64_fn, u64_fn, false};                  \
@@ -61,13 +132,14 @@ OCT_UNARY_FN(shrink_i64, int64_t, int64_t, shrink(x, oct_f32(p, 0), oct_f32(p, 1
         .attrs = attrs_,                                                                           \
         .shape = shape_,                                                                           \
         .ref = ref_##sym,                                                                          \
+        .grad = grad_,                                                                             \
         .quant = {.in = {OCT_QROLE_ACT}},                                                          \
         .flow = OCT_FLOW_PASS,                                                                     \
         .act = act_,                                                                               \
         .flags = OCT_OP_ELEMENTWISE,                                                               \
     }
-#define FLOAT_ROW(sym, onnx, since_, attrs_, act_)                                                 \
-    ROW(sym, onnx, NULL, since_, attrs_, oct_shape_same_float, NULL, NULL, act_)
+#define FLOAT_ROW(sym, onnx, since_, attrs_, act_, grad_)                                          \
+    ROW(sym, onnx, NULL, since_, attrs_, oct_shape_same_float, NULL, NULL, act_, grad_)
 
 static bool read_alpha(const oct_node *n, oct_act *act)
 {
@@ -99,31 +171,34 @@ static const oct_attr_def hard_sigmoid_attrs[] = {
 static const oct_attr_def shrink_attrs[] = {
     {"bias", OCT_ATTR_F32, .def.f = 0.0f}, {"lambd", OCT_ATTR_F32, .def.f = 0.5f}, {0}};
 
-ROW(relu, "Relu", NULL, 7, NULL, shape_relu, relu_i64, NULL, OCT_ACT_ROW(RELU, NULL));
-FLOAT_ROW(leaky_relu, "LeakyRelu", 7, alpha_001, OCT_ACT_ROW(LEAKY, read_alpha));
-FLOAT_ROW(elu, "Elu", 7, alpha_1, OCT_ACT_ROW(ELU, read_alpha));
-FLOAT_ROW(selu, "Selu", 7, selu_attrs, NULL);
-FLOAT_ROW(celu, "Celu", 12, alpha_1, NULL);
-FLOAT_ROW(sigmoid, "Sigmoid", 7, NULL, OCT_ACT_ROW(SIGMOID, NULL));
-FLOAT_ROW(tanh, "Tanh", 7, NULL, OCT_ACT_ROW(TANH, NULL));
+ROW(relu, "Relu", NULL, 7, NULL, shape_relu, relu_i64, NULL, OCT_ACT_ROW(RELU, NULL),
+    oct_grad_activation);
+FLOAT_ROW(leaky_relu, "LeakyRelu", 7, alpha_001, OCT_ACT_ROW(LEAKY, read_alpha),
+          oct_grad_activation);
+FLOAT_ROW(elu, "Elu", 7, alpha_1, OCT_ACT_ROW(ELU, read_alpha), oct_grad_activation);
+FLOAT_ROW(selu, "Selu", 7, selu_attrs, NULL, grad_selu);
+FLOAT_ROW(celu, "Celu", 12, alpha_1, NULL, grad_celu);
+FLOAT_ROW(sigmoid, "Sigmoid", 7, NULL, OCT_ACT_ROW(SIGMOID, NULL), oct_grad_activation);
+FLOAT_ROW(tanh, "Tanh", 7, NULL, OCT_ACT_ROW(TANH, NULL), oct_grad_activation);
 FLOAT_ROW(hard_sigmoid, "HardSigmoid", 7, hard_sigmoid_attrs,
-          OCT_ACT_ROW(HARD_SIGMOID, read_alpha_beta));
-FLOAT_ROW(hard_swish, "HardSwish", 14, NULL, OCT_ACT_ROW(HARD_SWISH, NULL));
-FLOAT_ROW(swish, "Swish", 24, alpha_1, OCT_ACT_ROW(SWISH, read_alpha));
-FLOAT_ROW(mish, "Mish", 18, NULL, OCT_ACT_ROW(MISH, NULL));
-FLOAT_ROW(softplus, "Softplus", 7, NULL, NULL);
-FLOAT_ROW(softsign, "Softsign", 7, NULL, NULL);
-FLOAT_ROW(thresholded_relu, "ThresholdedRelu", 10, alpha_1, NULL);
-ROW(shrink, "Shrink", NULL, 9, shrink_attrs, oct_shape_same_numeric, shrink_i64, NULL, NULL);
+          OCT_ACT_ROW(HARD_SIGMOID, read_alpha_beta), oct_grad_activation);
+FLOAT_ROW(hard_swish, "HardSwish", 14, NULL, OCT_ACT_ROW(HARD_SWISH, NULL), oct_grad_activation);
+FLOAT_ROW(swish, "Swish", 24, alpha_1, OCT_ACT_ROW(SWISH, read_alpha), oct_grad_activation);
+FLOAT_ROW(mish, "Mish", 18, NULL, OCT_ACT_ROW(MISH, NULL), oct_grad_activation);
+FLOAT_ROW(softplus, "Softplus", 7, NULL, NULL, grad_softplus);
+FLOAT_ROW(softsign, "Softsign", 7, NULL, NULL, grad_softsign);
+FLOAT_ROW(thresholded_relu, "ThresholdedRelu", 10, alpha_1, NULL, grad_thresholded_relu);
+ROW(shrink, "Shrink", NULL, 9, shrink_attrs, oct_shape_same_numeric, shrink_i64, NULL, NULL,
+    grad_shrink);
 
 #define ms_gelu_f32    gelu_f32
 #define ms_gelu_f64    gelu_f64
 #define quick_gelu_f32 swish_f32
 #define quick_gelu_f64 swish_f64
 ROW(ms_gelu, "Gelu", "com.microsoft", 1, NULL, oct_shape_same_float, NULL, NULL,
-    OCT_ACT_ROW(GELU, NULL));
+    OCT_ACT_ROW(GELU, NULL), oct_grad_activation);
 ROW(quick_gelu, "QuickGelu", "com.microsoft", 1, alpha_1702, oct_shape_same_float, NULL, NULL,
-    OCT_ACT_ROW(SWISH, read_alpha));
+    OCT_ACT_ROW(SWISH, read_alpha), oct_grad_activation);
 
 /* Gelu: its attribute chooses between two formulas. */
 
@@ -166,6 +241,7 @@ const oct_op oct_op_gelu = {
     .attrs = gelu_attrs,
     .shape = shape_gelu,
     .ref = ref_gelu,
+    .grad = oct_grad_activation,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .act = OCT_ACT_ROW(GELU, read_gelu),

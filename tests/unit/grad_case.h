@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gradients against finite differences, in float64, with the reference kernels as judge. A case is
- * one operator with operands and attributes as text; its loss is the sum of all results, weighted
- * with random numbers.
+ * Gradients against finite differences, in float64, with the reference kernels as judge; then the
+ * gradients in float32 against those in float64. A case is one operator with operands and
+ * attributes as text; its loss is the sum of all results, weighted with random numbers.
  */
 #ifndef OCT_TESTS_GRAD_CASE_H
 #define OCT_TESTS_GRAD_CASE_H
@@ -20,8 +20,12 @@
  *   i:1,-1   int64 constants (i: alone: none of them)
  *   i2x3<7   random int64 from 0 to 6
  *   b2x3     random booleans
+ *   f:1,.5   float constants, rank 1 (f:.5: one of them)
  *   -        not given
- * Attributes: "axis=1 pads=1,1,0,0 mode=linear".
+ * A size may be a letter: a random number from 1 to 4, the same wherever the letter stands in the
+ * case. With ~ after it, it is 1 half of the time: 2xC~xH broadcasts. Cases with letters are run
+ * several times. Attributes: "axis=1 pads=1,1,0,0 mode=linear axis=-2..1 keepdims=0..1", where ..
+ * is a random integer in a range.
  */
 typedef struct grad_case {
     const oct_op *op;
@@ -30,19 +34,47 @@ typedef struct grad_case {
     double low, high; /* both 0: -2 to 2 */
 } grad_case;
 
-enum { GRAD_MAX_IN = 8, GRAD_MAX_TRIED = 48 };
+#define GRAD_CASE(sym, in, attrs)                                                                  \
+    {                                                                                              \
+        &oct_op_##sym, in, attrs, 0, 0, 0                                                          \
+    }
+#define GRAD_CASE_IN(sym, in, low, hi)                                                             \
+    {                                                                                              \
+        &oct_op_##sym, in, NULL, 0, low, hi                                                        \
+    }
+
+enum { GRAD_MAX_IN = 8, GRAD_MAX_TRIED = 48, GRAD_ROUNDS = 6 };
 
 typedef struct grad_test {
     fixture *f;
     const grad_case *c;
+    oct_dtype dtype;
     oct_rng rng;
+    int64_t size[26];            /* of each letter */
     oct_value *in[GRAD_MAX_IN];  /* operands */
     oct_value *wrt[GRAD_MAX_IN]; /* those that are inputs of the graph */
     oct_tensor *x[GRAD_MAX_IN];  /* their elements */
     int n_in, n_wrt;
 } grad_test;
 
-static inline oct_type grad_type(oct_dtype dtype, const char **text)
+/* One size of a shape: a number, or a letter's. */
+static inline int64_t grad_size(grad_test *t, const char **text)
+{
+    int64_t size;
+    char *end;
+
+    if (**text < 'A' || **text > 'Z') {
+        size = strtoll(*text, &end, 10);
+        *text = end;
+        return size;
+    }
+    size = t->size[*(*text)++ - 'A'];
+    if (**text != '~') return size;
+    (*text)++;
+    return oct_rng_below(&t->rng, 2) ? 1 : size;
+}
+
+static inline oct_type grad_type(grad_test *t, oct_dtype dtype, const char **text)
 {
     int64_t dim[OCT_MAX_RANK];
     int32_t rank = 0;
@@ -52,10 +84,7 @@ static inline oct_type grad_type(oct_dtype dtype, const char **text)
         return oct_type_make(dtype, 0, NULL);
     }
     do {
-        char *end;
-
-        dim[rank++] = strtoll(*text, &end, 10);
-        *text = end;
+        dim[rank++] = grad_size(t, text);
     } while (**text == 'x' && (*text)++);
     return oct_type_make(dtype, rank, dim);
 }
@@ -86,6 +115,20 @@ static inline void grad_integers(grad_test *t, const char *text)
     t->in[t->n_in++] = oct_ints(&t->f->b, v, n);
 }
 
+static inline void grad_floats(grad_test *t, const char *text)
+{
+    double v[16];
+    int64_t n = 0;
+
+    while (*text) {
+        char *end;
+
+        v[n++] = strtod(text, &end);
+        text = end + (*end == ',');
+    }
+    t->in[t->n_in++] = oct_value_const(t->f->g, NULL, tensor_of(t->f->ctx, t->dtype, 1, &n, v));
+}
+
 static inline void grad_operand(grad_test *t, const char *text)
 {
     double low = t->c->low, high = t->c->high;
@@ -100,10 +143,14 @@ static inline void grad_operand(grad_test *t, const char *text)
         grad_integers(t, text + 2);
         return;
     }
+    if (text[0] == 'f' && text[1] == ':') {
+        grad_floats(t, text + 2);
+        return;
+    }
     if (*text == 'i' || *text == 'b') {
         const oct_dtype dtype = *text++ == 'i' ? OCT_DTYPE_I64 : OCT_DTYPE_BOOL;
 
-        type = grad_type(dtype, &text);
+        type = grad_type(t, dtype, &text);
         high = dtype == OCT_DTYPE_BOOL ? 2 : strtod(text + 1, NULL);
         oct_tensor *x = grad_random(t, &type, 0, high);
         t->in[t->n_in++] = oct_value_const(t->f->g, NULL, x);
@@ -112,26 +159,37 @@ static inline void grad_operand(grad_test *t, const char *text)
     if (*text == '+') low = .2, high = 2.2;
     const char kind = *text;
     text += kind == '+' || kind == '=';
-    type = grad_type(OCT_DTYPE_F64, &text);
+    type = grad_type(t, t->dtype, &text);
     oct_tensor *x = grad_random(t, &type, low, high);
     if (kind == '=') {
         t->in[t->n_in++] = oct_value_const(t->f->g, NULL, x);
         return;
     }
     t->x[t->n_wrt] = x;
-    t->in[t->n_in++] = t->wrt[t->n_wrt++] =
-        graph_input(t->f, NULL, OCT_DTYPE_F64, type.rank, type.dim);
+    t->in[t->n_in++] = t->wrt[t->n_wrt++] = graph_input(t->f, NULL, t->dtype, type.rank, type.dim);
 }
 
-static inline void grad_attribute(fixture *f, oct_node *n, const char *name, char *value)
+/* A number, or one of a range: -2..1. */
+static inline int64_t grad_number(grad_test *t, char **text)
 {
+    int64_t low = strtoll(*text, text, 10), high;
+
+    if (strncmp(*text, "..", 2) != 0) return low;
+    high = strtoll(*text + 2, text, 10);
+    return low + (int64_t)oct_rng_below(&t->rng, (uint64_t)(high - low + 1));
+}
+
+static inline void grad_attribute(grad_test *t, oct_node *n, const char *name, char *value)
+{
+    fixture *f = t->f;
+
     for (int i = 0; i < oct_op_n_attrs(n->op); i++) {
         int64_t v[16], n_v = 0;
 
         if (strcmp(n->op->attrs[i].name, name) != 0) continue;
         switch (n->op->attrs[i].kind) {
         case OCT_ATTR_INT:
-            assert_ok(f->ctx, oct_node_set_int(n, name, strtoll(value, NULL, 10)));
+            assert_ok(f->ctx, oct_node_set_int(n, name, grad_number(t, &value)));
             return;
         case OCT_ATTR_F32:
             assert_ok(f->ctx, oct_node_set_f32(n, name, strtof(value, NULL)));
@@ -141,7 +199,7 @@ static inline void grad_attribute(fixture *f, oct_node *n, const char *name, cha
             return;
         default:
             for (char *s = value; *s; s += *s == ',')
-                v[n_v++] = strtoll(s, &s, 10);
+                v[n_v++] = grad_number(t, &s);
             assert_ok(f->ctx, oct_node_set_ints(n, name, v, n_v));
             return;
         }
@@ -166,7 +224,7 @@ static inline oct_node *grad_node(grad_test *t)
 
         assert_non_null(value);
         *value = 0;
-        grad_attribute(t->f, n, word, value + 1);
+        grad_attribute(t, n, word, value + 1);
     }
     assert_ok(t->f->ctx, oct_node_infer(n));
     return n;
@@ -181,7 +239,7 @@ static inline oct_value *grad_loss(grad_test *t, const oct_node *n)
     for (int32_t i = 0; i < n->n_out; i++) {
         oct_value *y = n->out[i], *part;
 
-        if (!y || y->type.dtype != OCT_DTYPE_F64) continue;
+        if (!y || y->type.dtype != t->dtype) continue;
         part = oct_emit(b, &oct_op_mul, y,
                         oct_value_const(t->f->g, NULL, grad_random(t, &y->type, -1, 1)), NULL);
         if (y->type.rank) {
@@ -239,42 +297,93 @@ static inline void grad_compare(grad_test *t, oct_tensor **got)
     }
 }
 
+/* Loss and gradients of the case in this type into got[]. */
+static inline void grad_build(grad_test *t, uint64_t seed, oct_tensor **got)
+{
+    oct_value *dwrt[GRAD_MAX_IN], *loss;
+
+    oct_rng_init(&t->rng, seed);
+    for (size_t i = 0; i < OCT_COUNT(t->size); i++)
+        t->size[i] = 1 + (int64_t)oct_rng_below(&t->rng, 4);
+    loss = grad_loss(t, grad_node(t));
+    assert_non_null(loss);
+    assert_ok(t->f->ctx, oct_graph_add_output(t->f->g, loss));
+    assert_ok(t->f->ctx, oct_grad(t->f->g, loss, t->wrt, t->n_wrt, dwrt));
+    for (int i = 0; i < t->n_wrt; i++) {
+        /* An output has one name: the gradient of x in x + y may be that of y too. */
+        oct_value *own = oct_emit(&t->f->b, &oct_op_identity, dwrt[i], NULL, NULL);
+
+        assert_non_null(own);
+        assert_ok(t->f->ctx, oct_graph_add_output(t->f->g, own));
+    }
+    assert_ok(t->f->ctx, oct_graph_verify(t->f->g));
+    grad_eval(t, got);
+}
+
+static inline void grad_free(grad_test *t, oct_tensor **got)
+{
+    for (int i = 0; i <= t->n_wrt; i++)
+        oct_tensor_unref(got[i]);
+    for (int i = 0; i < t->n_wrt; i++)
+        oct_tensor_unref(t->x[i]);
+}
+
+/* The same case in float32, whose numbers differ by rounding only. */
+static inline void grad_compare_f32(const grad_case *c, uint64_t seed, oct_tensor **want)
+{
+    oct_tensor *got[GRAD_MAX_IN + 1] = {0};
+    grad_test t = {.c = c, .dtype = OCT_DTYPE_F32};
+    void *state = NULL;
+
+    assert_int_equal(setup(&state), 0);
+    t.f = state;
+    grad_build(&t, seed, got);
+    for (int k = 1; k <= t.n_wrt; k++) {
+        assert_int_equal(got[k]->type.dtype, OCT_DTYPE_F32);
+        for (int64_t i = 0; i < oct_tensor_len(got[k]); i++) {
+            const double have = oct_tensor_get_f64(got[k], i), is = oct_tensor_get_f64(want[k], i);
+
+            if (!(fabs(have - is) <= 1e-3 * (1 + fabs(is))))
+                fail_msg("%s of %s (%s): d/d operand %d [%lld] is %.7g in f32, %.7g in f64",
+                         c->op->name, c->in, c->attrs ? c->attrs : "", k - 1, (long long)i, have,
+                         is);
+        }
+    }
+    grad_free(&t, got);
+    assert_int_equal(teardown(&state), 0);
+}
+
 static inline void check_grad(const grad_case *c, uint64_t seed)
 {
     void *state = NULL;
     oct_tensor *got[GRAD_MAX_IN + 1] = {0};
-    oct_value *dwrt[GRAD_MAX_IN];
-    grad_test t = {.c = c};
-    oct_value *loss;
+    grad_test t = {.c = c, .dtype = OCT_DTYPE_F64};
 
     assert_int_equal(setup(&state), 0);
     t.f = state;
-    oct_rng_init(&t.rng, seed);
-    loss = grad_loss(&t, grad_node(&t));
-    assert_non_null(loss);
-    assert_ok(t.f->ctx, oct_graph_add_output(t.f->g, loss));
-    assert_ok(t.f->ctx, oct_grad(t.f->g, loss, t.wrt, t.n_wrt, dwrt));
-    for (int i = 0; i < t.n_wrt; i++) {
-        /* An output has one name: the gradient of x in x + y may be that of y too. */
-        oct_value *own = oct_emit(&t.f->b, &oct_op_identity, dwrt[i], NULL, NULL);
-
-        assert_non_null(own);
-        assert_ok(t.f->ctx, oct_graph_add_output(t.f->g, own));
-    }
-    assert_ok(t.f->ctx, oct_graph_verify(t.f->g));
-    grad_eval(&t, got);
+    grad_build(&t, seed, got);
     grad_compare(&t, got);
-    for (int i = 0; i <= t.n_wrt; i++)
-        oct_tensor_unref(got[i]);
-    for (int i = 0; i < t.n_wrt; i++)
-        oct_tensor_unref(t.x[i]);
+    grad_compare_f32(c, seed, got);
+    grad_free(&t, got);
     assert_int_equal(teardown(&state), 0);
+}
+
+/* Has the case a random part? */
+static inline bool grad_is_random(const grad_case *c)
+{
+    bool any = c->attrs && strstr(c->attrs, "..");
+
+    for (const char *s = c->in; *s && !any; s++)
+        any = *s >= 'A' && *s <= 'Z';
+    return any;
 }
 
 #define check_grads(cases)                                                                         \
     do {                                                                                           \
         for (size_t case_ = 0; case_ < OCT_COUNT(cases); case_++)                                  \
-            check_grad(&(cases)[case_], 7 + case_);                                                \
+            for (size_t round_ = 0; round_ < (grad_is_random(&(cases)[case_]) ? GRAD_ROUNDS : 1);  \
+                 round_++)                                                                         \
+                check_grad(&(cases)[case_], 7 + case_ + 1000 * round_);                            \
     } while (0)
 
 #endif

@@ -77,11 +77,10 @@ void oct_assign_tal(const oct_tal *tal, const oct_assign_in *in, void *work,
 /* --- by statistics of the overlap with squares around anchors: assign_atss.c --- */
 
 typedef struct oct_atss {
-    int64_t topk;     /* of each level; all if it has fewer cells */
-    double side;      /* of the squares, in strides: 5 */
-    bool takes_equal; /* an overlap equal to the threshold is enough (NanoDet) */
-    double margin;    /* an anchor's point lies further than this inside the box: 1e-9 */
-    double eps;       /* added to the union of squares and boxes */
+    int64_t topk;  /* of each level; all if it has fewer cells */
+    double side;   /* of the squares, in strides: 5 */
+    double margin; /* an anchor's point lies further than this inside the box: 1e-9 */
+    double eps;    /* added to the union of squares and boxes */
 } oct_atss;
 
 size_t oct_assign_atss_work(const oct_atss *atss, const oct_anchor_levels *levels);

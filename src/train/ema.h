@@ -16,6 +16,9 @@ typedef struct oct_ema_row {
 const oct_ema_row *oct_ema_at(int i); /* NULL beyond the end */
 const oct_ema_row *oct_ema_find(const char *name);
 
+/* Before the first update: the weights as they are, or zeros. */
+void oct_ema_start(const oct_ema_row *row, float *average, const float *live, int64_t len);
+
 /* average = d average + (1 - d) live: update n, from 1. decay 0: the row's. */
 void oct_ema_update(const oct_ema_row *row, double decay, int64_t n, int64_t total, float *average,
                     const float *live, int64_t len, int n_threads);

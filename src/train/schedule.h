@@ -43,16 +43,19 @@ typedef struct oct_schedule {
     double factor;           /* at milestones */
     int64_t steps_per_epoch; /* optimizer steps */
     double epochs;           /* of the whole training */
-    double horizon;          /* epochs after which final_ratio is reached; 0: `epochs` */
+    double horizon;          /* the fall takes so many times `epochs`; 0: 1 */
     double constant_end;     /* the last epochs have the final rate; the fall ends before */
     bool by_epoch;           /* the rate falls from epoch to epoch, else from step to step */
     bool after_warmup;       /* the fall begins where warming up ends */
-    bool plus_one;           /* the cosine is over N + 1 steps: its end is never reached */
+    bool plus_one;           /* the fall takes one step more than there are */
     double warmup_steps;     /* optimizer steps; 0: warmup_epochs */
     double warmup_epochs;
+    double warmup_least_steps; /* not shorter than this */
     double warmup_most_epochs; /* not longer than this; 0: no limit */
-    double warmup_start;       /* where warming up begins: a ratio of lr */
-    double warmup_bias;        /* the same for biases; negative: as the others */
+    bool warmup_closed;        /* its last step has the full rate, else the step after it */
+    double warmup_start;       /* rate where warming up begins .. */
+    double warmup_ratio;       /* .. and a ratio of lr, which is added to it */
+    double warmup_bias;        /* rate where biases begin; negative: as the others */
     double warmup_momentum;    /* negative: the momentum does not warm up */
 } oct_schedule;
 
@@ -73,12 +76,14 @@ typedef struct oct_train_preset {
     oct_schedule schedule; /* steps_per_epoch and epochs are the caller's */
     double epochs;         /* as the project trains */
     double decay;
-    bool decay_all;     /* norms and biases decay as well */
-    double clip;        /* of the norm; 0: none */
-    double lr_batch;    /* lr is for so many pictures a step, and proportional; 0: for any */
-    double decay_batch; /* the same for decay; 0: for any */
-    const char *ema;    /* name of its decay (ema.h) */
-    double norm_epsilon, norm_momentum; /* of BatchNorm; momentum: weight of the new value */
+    bool decay_all;       /* norms and biases decay as well */
+    double clip;          /* of the norm; 0: none */
+    double lr_batch;      /* lr is for so many pictures a step, and proportional; 0: for any */
+    double decay_batch;   /* the same for decay; 0: for any */
+    double nominal_batch; /* micro-batches are summed up to so many pictures a step; 0: not */
+    const char *ema;      /* name of its decay (ema.h) */
+    double norm_epsilon;  /* of BatchNorm */
+    double norm_momentum; /* weight of the old running value */
 } oct_train_preset;
 
 const oct_train_preset *oct_train_preset_at(int i); /* NULL beyond the end */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "op/conv_geometry.h"
+#include "op/pool.h"
 #include "op/work.h"
 
 typedef enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP } pool_kind;
@@ -22,23 +22,6 @@ typedef struct pool_job {
     int p; /* 0: plain sum */
     double lowest;
 } pool_job;
-
-/* How many elements an average is over. */
-static double divisor(const pool_job *j, const int64_t *o, const int64_t *from, const int64_t *to)
-{
-    const oct_conv_geometry *g = &j->g;
-    double n = 1;
-
-    for (int d = 0; d < g->n; d++) {
-        /* Padding counts if asked for, but not what ceil_mode adds after it. */
-        const int64_t first = o[d] * g->stride[d] - g->pad_begin[d];
-        const int64_t room = g->in[d] + g->pad_end[d] - first;
-        const int64_t inside = (room + g->dilation[d] - 1) / g->dilation[d];
-
-        n *= (double)(j->include_pad ? OCT_MIN(g->kernel[d], inside) : to[d] - from[d]);
-    }
-    return n;
-}
 
 static float absolute_f32(float x)
 {

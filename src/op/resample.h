@@ -54,6 +54,18 @@ typedef struct oct_resample_table {
 oct_status oct_resample_table_make(oct_arena *arena, const oct_resample *r,
                                    const oct_resample_axis *axis, oct_resample_table *out);
 
+/* From the attributes that Resize and its gradient have in common. */
+oct_status oct_resample_read(const oct_node *n, oct_resample *r);
+
+/* Each axis of x in a Resize or Upsample node, whose operands but the first must be constant. */
+oct_status oct_resize_axes_of(const oct_node *n, const oct_type *x,
+                              oct_resample_axis axis[OCT_MAX_RANK]);
+
+/* The tables of a ResizeGrad node, one for each axis of x, whose type is given too; an axis that
+ * stays as it is has taps 0. */
+oct_status oct_resize_grad_tables(const oct_node *n, const oct_type *dy, oct_arena *arena,
+                                  oct_type *x, oct_resample_table out[OCT_MAX_RANK]);
+
 /*
  * The tables of a Resize node whose operands but the first are constant, one for each axis of x;
  * an axis that stays as it is has taps 0. False: operands at run time, extrapolation, or an axis

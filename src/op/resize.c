@@ -7,6 +7,7 @@
 
 #include "base/parallel.h"
 #include "op/channels.h"
+#include "op/grad/layers.h"
 #include "op/move.h"
 
 enum {
@@ -38,20 +39,19 @@ typedef struct sources {
     bool unknown; /* scales or sizes are given, but only at run time */
 } sources;
 
-static oct_status word(const oct_node *n, int attr, const char *const *words, int *out)
+static oct_status word(const oct_node *n, const char *attr, const char *const *words, int *out)
 {
-    const char *s = n->attr[attr].s;
+    const char *s = oct_node_attr(n, attr)->s;
 
     for (int i = 0; words[i]; i++)
         if (strcmp(words[i], s) == 0) {
             *out = i;
             return OCT_OK;
         }
-    return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "%s '%.40s' is not known", n->op->attrs[attr].name,
-                         s);
+    return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "%s '%.40s' is not known", attr, s);
 }
 
-static oct_status read_how(const oct_node *n, oct_resample *r)
+oct_status oct_resample_read(const oct_node *n, oct_resample *r)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic", NULL};
     static const char *const coords[] = {
@@ -61,15 +61,15 @@ static oct_status read_how(const oct_node *n, oct_resample *r)
                                          NULL};
     int mode = 0, coord = 0, round = 0;
 
-    OCT_TRY(word(n, MODE, modes, &mode));
-    OCT_TRY(word(n, COORD, coords, &coord));
-    OCT_TRY(word(n, NEAREST_MODE, rounds, &round));
+    OCT_TRY(word(n, "mode", modes, &mode));
+    OCT_TRY(word(n, "coordinate_transformation_mode", coords, &coord));
+    OCT_TRY(word(n, "nearest_mode", rounds, &round));
     *r = (oct_resample){.mode = (oct_resample_mode)mode,
                         .coord = (oct_resample_coord)coord,
                         .round = (oct_resample_round)round,
-                        .cubic_a = (double)oct_f32(n, CUBIC_A),
-                        .antialias = oct_int(n, ANTIALIAS) != 0,
-                        .exclude_outside = oct_int(n, EXCLUDE_OUTSIDE) != 0};
+                        .cubic_a = (double)oct_node_attr(n, "cubic_coeff_a")->f,
+                        .antialias = oct_node_attr(n, "antialias")->i != 0,
+                        .exclude_outside = oct_node_attr(n, "exclude_outside")->i != 0};
     return OCT_OK;
 }
 
@@ -126,7 +126,7 @@ static oct_status keep_aspect(const oct_node *n, spec *s, const int32_t *axes, i
     bool known = true;
     int policy = 0;
 
-    OCT_TRY(word(n, KEEP_ASPECT, policies, &policy));
+    OCT_TRY(word(n, "keep_aspect_ratio_policy", policies, &policy));
     if (policy == 0) return OCT_OK;
     for (int32_t i = 0; i < count; i++) {
         const oct_resample_axis *a = &s->axis[axes[i]];
@@ -195,7 +195,7 @@ static oct_status resize_spec(const oct_node *n, const oct_type *x, const source
 {
     int32_t axes[OCT_MAX_RANK], count;
 
-    OCT_TRY(read_how(n, &s->how));
+    OCT_TRY(oct_resample_read(n, &s->how));
     OCT_TRY(read_axes(n, x->rank, axes, &count));
     OCT_TRY(resolve(n, x, src, axes, count, s));
     if (src->sizes) OCT_TRY(keep_aspect(n, s, axes, count));
@@ -411,6 +411,25 @@ bool oct_resize_tables(const oct_node *n, const oct_type *x, oct_arena *arena,
     return true;
 }
 
+oct_status oct_resize_axes_of(const oct_node *n, const oct_type *x,
+                              oct_resample_axis axis[OCT_MAX_RANK])
+{
+    const bool is_upsample = oct_node_is(n, &oct_op_upsample);
+    sources src = {oct_node_const(n, 1), oct_node_const(n, 2), oct_node_const(n, 3), false};
+    spec s;
+
+    if (is_upsample) src = (sources){NULL, oct_node_const(n, 1), NULL, false};
+    for (int32_t i = 1; i < n->n_in; i++)
+        if (n->in[i] && !n->in[i]->data)
+            return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "operand %d is not constant", (int)i);
+    if (!has_data(src.sizes)) src.sizes = NULL;
+    if (!has_data(src.scales)) src.scales = NULL;
+    if (!has_data(src.roi)) src.roi = NULL;
+    OCT_TRY(is_upsample ? upsample_spec(n, x, &src, &s) : resize_spec(n, x, &src, &s));
+    memcpy(axis, s.axis, (size_t)x->rank * sizeof(*axis));
+    return OCT_OK;
+}
+
 static const oct_attr_def resize_attrs[] = {
     [ANTIALIAS] = {"antialias", OCT_ATTR_INT, .def = {.i = 0}},
     [AXES] = {"axes", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
@@ -439,6 +458,7 @@ const oct_op oct_op_resize = {
     .attrs = resize_attrs,
     .shape = resize_shape,
     .ref = resize_ref,
+    .grad = oct_grad_resize,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flow = OCT_FLOW_PASS,
     .moves = &oct_moves_resize,
@@ -452,6 +472,7 @@ const oct_op oct_op_upsample = {
     .attrs = upsample_attrs,
     .shape = upsample_shape,
     .ref = upsample_ref,
+    .grad = oct_grad_resize,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flow = OCT_FLOW_PASS,
     .moves = &oct_moves_resize,

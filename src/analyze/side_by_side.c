@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/integer/qlinear.h"
 #include "pass/pass.h"
 #include "quant/lower/lower.h"
 #include "quant/provenance.h"
@@ -15,7 +16,7 @@
 static bool has_integer_operators(const oct_graph *g)
 {
     for (const oct_node *n = g->first; n; n = n->next)
-        if (strncmp(n->op->name, "QLinear", 7) == 0 || oct_node_is(n, &oct_op_q_gemm)) return true;
+        if (oct_node_is_qlinear(n)) return true;
     return false;
 }
 

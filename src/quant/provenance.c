@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/sha256.h"
 #include "op/op.h"
+#include "pass/integer/qlinear.h"
 #include "quant/correct/channel_factors.h"
 #include "quant/correct/smooth_quant.h"
 
@@ -101,8 +102,8 @@ oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g)
 
 static bool computes_codes(const oct_node *n)
 {
-    return strncmp(n->op->name, "QLinear", 7) == 0 || oct_node_is(n, &oct_op_q_gemm) ||
-           strcmp(n->op->name, "ConvInteger") == 0 || strcmp(n->op->name, "MatMulInteger") == 0;
+    return oct_node_is_qlinear(n) || strcmp(n->op->name, "ConvInteger") == 0 ||
+           strcmp(n->op->name, "MatMulInteger") == 0;
 }
 
 bool oct_node_is_quantizing(const oct_node *n)

@@ -402,6 +402,30 @@ static void raises_products(void **state)
     }
 }
 
+/* alpha multiplies the bias too; the scales go along the columns of the transposed matrix. */
+static void raises_transposed_product(void **state)
+{
+    fixture *f = *state;
+    const int64_t four = 4, dims[] = {4, 6};
+    const float w_scale[4] = {0.01f, 0.03f, 0.005f, 0.02f};
+    const int32_t w_zero[4] = {0}, bias[4] = {500, -900, 4000, 100};
+    oct_value *const in[] = {graph_input(f, "x", OCT_DTYPE_U8, 2, (int64_t[]){5, 6}),
+                             scalar(f, 0.05f),
+                             zero_point(f, OCT_DTYPE_U8, 100),
+                             codes(f, OCT_DTYPE_I8, 2, dims, 4),
+                             constant_f32(f, 1, &four, w_scale),
+                             constant_int(f, OCT_DTYPE_I8, 1, &four, w_zero),
+                             constant_int(f, OCT_DTYPE_I32, 1, &four, bias),
+                             scalar(f, 0.1f),
+                             zero_point(f, OCT_DTYPE_U8, 128)};
+    oct_node *n = integer_node(f, &oct_op_q_gemm, in, 9);
+
+    assert_ok(f->ctx, oct_node_set_int(n, "transB", 1));
+    assert_ok(f->ctx, oct_node_set_f32(n, "alpha", 0.5f));
+    output(f, infer(f, n));
+    assert_raises(f, &oct_op_q_gemm);
+}
+
 static void raises_functions(void **state)
 {
     static const oct_op *const ops[] = {&oct_op_q_linear_sigmoid, &oct_op_q_linear_leaky_relu,
@@ -560,6 +584,7 @@ int main(void)
         TEST(knows_probabilities),
         TEST(raises_convolution),
         TEST(raises_products),
+        TEST(raises_transposed_product),
         TEST(raises_functions),
         TEST(raises_concat),
         TEST(moves_numbers),

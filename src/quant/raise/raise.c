@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/integer/qlinear.h"
 #include "pass/pass.h"
 #include "pass/rewrite.h"
 #include "quant/place/place.h"
@@ -211,7 +212,7 @@ static oct_status set_reasons(oct_qmap *m)
             oct_node_is(n, &oct_op_dynamic_quantize_mat_mul))
             OCT_TRY(oct_qmap_set_float(m, n, OCT_FLOAT_DYNAMIC,
                                        "its input is quantized while running: kept as it is"));
-        else if (strncmp(n->op->name, "QLinear", 7) == 0 || oct_node_is(n, &oct_op_q_gemm))
+        else if (oct_node_is_qlinear(n))
             OCT_TRY(oct_qmap_set_float(m, n, OCT_FLOAT_OTHER,
                                        "an operator on integers whose scales are not constants"));
     }

@@ -45,7 +45,7 @@ typedef struct shared {
     uint8_t *reaches;    /* layers x targets */
     target *targets;
     int32_t n_targets;
-    worker workers[OCT_FEED_MAX_WORKERS];
+    worker workers[OCT_MAX_WORKERS];
     int32_t n_workers;
     atomic_llong n_done; /* layers x images, for progress */
 } shared;

@@ -21,8 +21,8 @@ typedef struct survey {
     watch *watches;
     int32_t *first;  /* by value id of the exact network: index of its first point, or -1 */
     oct_map by_name; /* the plan has its own values: first point + 1 */
-    oct_value_stats *stats[OCT_FEED_MAX_WORKERS];
-    oct_scan *scratch[OCT_FEED_MAX_WORKERS];
+    oct_value_stats *stats[OCT_MAX_WORKERS];
+    oct_scan *scratch[OCT_MAX_WORKERS];
     int32_t n_workers;
     oct_arena *arena;
 } survey;
@@ -66,7 +66,7 @@ static oct_status on_value(void *user, const oct_seen *seen)
 
 typedef struct job {
     survey *s;
-    hook_state hooks[OCT_FEED_MAX_WORKERS];
+    hook_state hooks[OCT_MAX_WORKERS];
 } job;
 
 static oct_status begin(void *user, int32_t worker, oct_run *r)

@@ -67,16 +67,6 @@ static oct_status prepare_network(evaluation *e, const oct_graph *g)
     return OCT_OK;
 }
 
-/* As many concurrent runs as divide the threads evenly. */
-static int32_t count_workers(int32_t n_threads, int64_t n_parts)
-{
-    int32_t n = (int32_t)OCT_MIN((int64_t)OCT_MIN(n_threads, OCT_EVAL_MAX_WORKERS), n_parts);
-
-    while (n > 1 && n_threads % n)
-        n--;
-    return OCT_MAX(n, 1);
-}
-
 static oct_status prepare_plan(evaluation *e, const oct_dataset *d)
 {
     const int64_t n_parts = (oct_dataset_size(d) + e->o.batch - 1) / e->o.batch;
@@ -86,7 +76,7 @@ static oct_status prepare_plan(evaluation *e, const oct_dataset *d)
     oct_plan_options_init(&o);
     if (e->o.plan) memcpy(&o, e->o.plan, OCT_MIN(e->o.plan->struct_size, sizeof(o)));
     n_threads = o.n_threads > 0 ? o.n_threads : oct_ctx_threads(e->job.ctx);
-    e->job.n_workers = count_workers(n_threads, n_parts);
+    e->job.n_workers = oct_job_workers(n_threads, n_parts);
     o.struct_size = sizeof(o);
     o.n_threads = n_threads / e->job.n_workers;
     return oct_plan_new(e->bound, &o, &e->plan);

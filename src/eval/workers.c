@@ -12,27 +12,12 @@
 
 typedef struct worker {
     oct_eval_job *j;
-    bool is_first; /* the caller's own thread: it alone reports progress */
     oct_ctx *ctx;
     oct_run *run;
     oct_detector *detector;
     void *input;
     oct_eval_times times;
-    pthread_t thread;
-    bool is_started;
 } worker;
-
-/* The first failure is kept; all workers stop. */
-static void fail(oct_eval_job *j, oct_status st, const char *why)
-{
-    (void)pthread_mutex_lock(&j->lock);
-    if (!j->status) {
-        j->status = st;
-        (void)snprintf(j->error, sizeof(j->error), "%s", why);
-    }
-    (void)pthread_cond_broadcast(&j->moved);
-    (void)pthread_mutex_unlock(&j->lock);
-}
 
 /* --- feeding --- */
 
@@ -42,9 +27,9 @@ static oct_eval_part *reserve(oct_eval_job *j, int64_t part)
     bool stopped;
 
     (void)pthread_mutex_lock(&j->lock);
-    while (!j->status && part - j->next_part >= j->n_ring)
+    while (!j->is_stopped && part - j->next_part >= j->n_ring)
         (void)pthread_cond_wait(&j->moved, &j->lock);
-    stopped = j->status != OCT_OK;
+    stopped = j->is_stopped;
     (void)pthread_mutex_unlock(&j->lock);
     return stopped ? NULL : &j->ring[part % j->n_ring];
 }
@@ -173,16 +158,18 @@ static oct_status advance(oct_eval_job *j)
     return st;
 }
 
-static void deliver(oct_eval_job *j, oct_eval_part *p)
+/* Why scoring failed is told to the context of the job; it is copied to that of the worker. */
+static oct_status deliver(worker *w, oct_eval_part *p)
 {
+    oct_eval_job *j = w->j;
+    char why[1024] = "";
     oct_status st;
-    char why[sizeof(j->error)] = "";
 
     (void)pthread_mutex_lock(&j->lock);
     p->is_ready = true;
     if ((st = advance(j))) (void)snprintf(why, sizeof(why), "%s", oct_ctx_error(j->ctx));
     (void)pthread_mutex_unlock(&j->lock);
-    if (st) fail(j, st, why);
+    return st ? oct_fail(w->ctx, st, "%s", why) : OCT_OK;
 }
 
 /* --- progress --- */
@@ -204,21 +191,21 @@ static void refresh_metric(oct_eval_job *j)
     }
 }
 
-static oct_status report(worker *w)
+static oct_status report(oct_eval_job *j)
 {
-    oct_eval_job *j = w->j;
     int64_t done;
 
     (void)pthread_mutex_lock(&j->lock);
     refresh_metric(j);
     done = j->n_seen;
     (void)pthread_mutex_unlock(&j->lock);
-    return oct_progress(w->ctx, j->what, done, oct_dataset_size(j->d));
+    return oct_progress(j->ctx, j->what, done, oct_dataset_size(j->d));
 }
 
 /* --- threads --- */
 
-static oct_status work(worker *w)
+/* *part is the number of the part at work. */
+static oct_status run_parts(worker *w, bool reports, int64_t *part)
 {
     oct_eval_job *j = w->j;
 
@@ -227,50 +214,60 @@ static oct_status work(worker *w)
         oct_status st;
 
         (void)pthread_mutex_lock(&j->feed);
+        *part = j->n_parts_taken;
         st = feed(w, &p);
         (void)pthread_mutex_unlock(&j->feed);
         if (st || !p) return st;
         OCT_TRY(run_part(w, p));
-        deliver(j, p);
-        if (w->is_first) OCT_TRY(report(w));
+        OCT_TRY(deliver(w, p));
+        if (reports) OCT_TRY(report(j));
     }
 }
 
-static void *worker_main(void *arg)
+static oct_status work(void *user, int32_t number, oct_ctx *ctx, int64_t *part)
 {
-    worker *w = arg;
+    worker *w = (worker *)user + number;
     oct_eval_job *j = w->j;
-    const oct_status st = work(w);
+    const oct_status st = run_parts(w, number == 0, part);
 
-    if (st) fail(j, st, oct_ctx_error(w->ctx));
+    (void)ctx;
     (void)pthread_mutex_lock(&j->lock);
     j->times.decode += w->times.decode;
     j->times.preprocess += w->times.preprocess;
     j->times.network += w->times.network;
     j->times.post += w->times.post;
     (void)pthread_mutex_unlock(&j->lock);
-    return NULL;
+    return st;
 }
 
-static oct_status worker_init(worker *w)
+static oct_status init_worker(void *user, int32_t number, oct_ctx *ctx)
 {
-    oct_eval_job *j = w->j;
+    worker *w = (worker *)user + number;
+    const oct_eval_job *j = w->j;
 
-    if (w->is_first)
-        w->ctx = j->ctx;
-    else if (!(w->ctx = oct_ctx_new_like(j->ctx)))
-        return oct_fail(j->ctx, OCT_ERR_MEMORY, "no memory for another thread");
-    OCT_TRY(oct_run_new(w->ctx, j->plan, &w->run));
+    w->ctx = ctx;
+    OCT_TRY(oct_run_new(ctx, j->plan, &w->run));
     OCT_TRY(oct_run_input(w->run, j->input, &w->input, NULL));
-    if (!w->input) return oct_fail(w->ctx, OCT_ERR_UNSUPPORTED, "the network ignores its picture");
-    return oct_detector_copy(w->ctx, j->detector, &w->detector);
+    if (!w->input) return oct_fail(ctx, OCT_ERR_UNSUPPORTED, "the network ignores its picture");
+    return oct_detector_copy(ctx, j->detector, &w->detector);
 }
 
-static void worker_fini(worker *w)
+static void stop(void *user)
 {
+    oct_eval_job *j = ((worker *)user)->j;
+
+    (void)pthread_mutex_lock(&j->lock);
+    j->is_stopped = true;
+    (void)pthread_cond_broadcast(&j->moved);
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+static void fini_worker(void *user, int32_t number)
+{
+    worker *w = (worker *)user + number;
+
     oct_detector_free(w->detector);
     oct_run_free(w->run);
-    if (!w->is_first) oct_ctx_free(w->ctx);
 }
 
 static oct_status make_ring(oct_eval_job *j)
@@ -301,44 +298,29 @@ static void free_ring(oct_eval_job *j)
     j->ring = NULL;
 }
 
-/* Worker 0 is this thread. If threads cannot be started, fewer workers do the work. */
-static void run_workers(worker *workers, int32_t n)
-{
-    for (int32_t i = 1; i < n; i++)
-        workers[i].is_started =
-            pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) == 0;
-    (void)worker_main(&workers[0]);
-    for (int32_t i = 1; i < n; i++)
-        if (workers[i].is_started) (void)pthread_join(workers[i].thread, NULL);
-}
-
 oct_status oct_eval_work(oct_eval_job *j)
 {
-    worker workers[OCT_EVAL_MAX_WORKERS] = {0};
-    const int32_t n = OCT_MIN(j->n_workers, OCT_EVAL_MAX_WORKERS);
+    worker workers[OCT_MAX_WORKERS] = {{0}};
+    const oct_job job = {
+        .user = workers,
+        .n_workers = OCT_MIN(j->n_workers, (int32_t)OCT_MAX_WORKERS),
+        .init = init_worker,
+        .work = work,
+        .stop = stop,
+        .fini = fini_worker,
+    };
     oct_status st;
 
+    for (int32_t i = 0; i < job.n_workers; i++)
+        workers[i].j = j;
     (void)pthread_mutex_init(&j->feed, NULL);
     (void)pthread_mutex_init(&j->lock, NULL);
     (void)pthread_cond_init(&j->moved, NULL);
     (void)snprintf(j->what, sizeof(j->what), "evaluating");
     oct_topk_init(&j->topk);
-    j->n_ring = 4 * n;
-    st = make_ring(j);
-    for (int32_t i = 0; i < n; i++) {
-        workers[i] = (worker){.j = j, .is_first = i == 0};
-        if (!st && (st = worker_init(&workers[i])) && !workers[i].is_first && workers[i].ctx)
-            (void)oct_fail(j->ctx, st, "%s", oct_ctx_error(workers[i].ctx));
-    }
-    if (!st) {
-        run_workers(workers, n);
-        if ((st = j->status))
-            (void)oct_fail(j->ctx, st, "%s", j->error);
-        else
-            st = report(&workers[0]); /* other workers may have finished since the last report */
-    }
-    for (int32_t i = 0; i < n; i++)
-        worker_fini(&workers[i]);
+    j->n_ring = 4 * job.n_workers;
+    if (!(st = make_ring(j))) st = oct_job_run(j->ctx, &job);
+    if (!st) st = report(j); /* other workers may have finished since the last report */
     free_ring(j);
     (void)pthread_cond_destroy(&j->moved);
     (void)pthread_mutex_destroy(&j->lock);

@@ -16,10 +16,9 @@
 
 #include <octet/eval.h>
 
+#include "base/threads.h"
 #include "eval/results.h"
 #include "eval/topk.h"
-
-enum { OCT_EVAL_MAX_WORKERS = 8 }; /* each has its own activations */
 
 /* The result of one picture. */
 typedef struct oct_eval_item {
@@ -70,9 +69,8 @@ typedef struct oct_eval_job {
     int64_t n_done;    /* pictures that were scored */
     int64_t n_seen;    /* of the dataset, with those left out */
     oct_eval_times times;
-    oct_status status;
-    char error[1024];
-    char what[64]; /* for the progress callback */
+    bool is_stopped; /* a worker failed */
+    char what[64];   /* for the progress callback */
     int64_t next_metric;
 } oct_eval_job;
 

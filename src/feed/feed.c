@@ -3,7 +3,7 @@
 #include "feed/feed.h"
 
 #include <pthread.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -230,130 +230,77 @@ oct_status oct_feed_take(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t *index)
 
 /* --- all of them --- */
 
-typedef struct crew {
+typedef struct each {
     oct_feed *f;
+    const oct_plan *plan;
     const oct_feed_job *job;
-    pthread_mutex_t lock; /* guards what follows */
-    int64_t done;
-    oct_status status;
-    int64_t failed; /* the item that status and error are about */
-    char error[1024];
-} crew;
+    oct_run *runs[OCT_MAX_WORKERS];
+    atomic_bool is_stopped;
+    atomic_int_least64_t done;
+} each;
 
-typedef struct worker {
-    crew *c;
-    int32_t number;
-    oct_ctx *ctx;
-    oct_run *run;
-    pthread_t thread;
-    bool is_started;
-} worker;
-
-static bool is_stopped(crew *c)
+static oct_status init_worker(void *user, int32_t worker, oct_ctx *ctx)
 {
-    bool stopped;
+    each *e = user;
 
-    (void)pthread_mutex_lock(&c->lock);
-    stopped = c->status != OCT_OK;
-    (void)pthread_mutex_unlock(&c->lock);
-    return stopped;
+    return oct_run_new(ctx, e->plan, &e->runs[worker]);
 }
 
 /* *index is the item at work, -1 before the first. */
-static oct_status work(worker *w, int64_t *index)
+static oct_status work(void *user, int32_t worker, oct_ctx *ctx, int64_t *index)
 {
-    crew *c = w->c;
-    const oct_feed_job *j = c->job;
+    each *e = user;
+    const oct_feed_job *j = e->job;
+    oct_run *run = e->runs[worker];
 
     *index = -1;
-    if (j->begin) OCT_TRY(j->begin(j->user, w->number, w->run));
-    while (!is_stopped(c)) {
+    if (j->begin) OCT_TRY(j->begin(j->user, worker, run));
+    while (!atomic_load(&e->is_stopped)) {
         int64_t done;
 
-        OCT_TRY(oct_feed_take(c->f, w->ctx, w->run, index));
+        OCT_TRY(oct_feed_take(e->f, ctx, run, index));
         if (*index < 0) return OCT_OK;
-        OCT_TRY(oct_run_execute(w->run));
-        if (j->one) OCT_TRY(j->one(j->user, w->number, w->ctx, w->run, *index));
-        (void)pthread_mutex_lock(&c->lock);
-        done = ++c->done;
-        (void)pthread_mutex_unlock(&c->lock);
-        if (w->number == 0 && j->what) OCT_TRY(oct_progress(w->ctx, j->what, done, c->f->limit));
+        OCT_TRY(oct_run_execute(run));
+        if (j->one) OCT_TRY(j->one(j->user, worker, ctx, run, *index));
+        done = atomic_fetch_add(&e->done, 1) + 1;
+        if (worker == 0 && j->what) OCT_TRY(oct_progress(ctx, j->what, done, e->f->limit));
     }
     return OCT_OK;
 }
 
-/*
- * Of several failures that of the first item is reported: items before it were taken before it, and
- * their workers finish them. So the result does not depend on timing.
- */
-static void *worker_main(void *arg)
+static void stop(void *user)
 {
-    worker *w = arg;
-    crew *c = w->c;
-    int64_t index;
-    const oct_status st = work(w, &index);
+    each *e = user;
 
-    if (st) {
-        (void)pthread_mutex_lock(&c->lock);
-        if (!c->status || index < c->failed) {
-            c->status = st;
-            c->failed = index;
-            (void)snprintf(c->error, sizeof(c->error), "%s", oct_ctx_error(w->ctx));
-        }
-        (void)pthread_mutex_unlock(&c->lock);
-    }
-    return NULL;
+    atomic_store(&e->is_stopped, true);
 }
 
-static oct_status hire(worker *w, oct_ctx *ctx, const oct_plan *plan)
+static void fini_worker(void *user, int32_t worker)
 {
-    if (w->number == 0)
-        w->ctx = ctx;
-    else if (!(w->ctx = oct_ctx_new_like(ctx)))
-        return oct_fail(ctx, OCT_ERR_MEMORY, "no memory for another thread");
-    return oct_run_new(w->ctx, plan, &w->run);
-}
+    each *e = user;
 
-static oct_status run_crew(crew *c, worker *workers, int32_t n)
-{
-    for (int32_t i = 1; i < n; i++)
-        workers[i].is_started =
-            pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]) == 0;
-    (void)worker_main(&workers[0]);
-    for (int32_t i = 1; i < n; i++)
-        if (workers[i].is_started) (void)pthread_join(workers[i].thread, NULL);
-    return c->status ? oct_fail(c->f->ctx, c->status, "%s", c->error) : OCT_OK;
+    oct_run_free(e->runs[worker]);
 }
 
 oct_status oct_feed_each(oct_feed *f, const oct_plan *plan, const oct_feed_job *job)
 {
-    const int32_t n = OCT_MAX(1, OCT_MIN(job->n_workers, (int32_t)OCT_FEED_MAX_WORKERS));
-    crew c = {.f = f, .job = job};
-    worker workers[OCT_FEED_MAX_WORKERS] = {{0}};
-    oct_status st = OCT_OK;
+    each e = {.f = f, .plan = plan, .job = job};
+    const oct_job all = {
+        .user = &e,
+        .n_workers = OCT_MAX(1, OCT_MIN(job->n_workers, (int32_t)OCT_MAX_WORKERS)),
+        .init = init_worker,
+        .work = work,
+        .stop = stop,
+        .fini = fini_worker,
+    };
 
-    (void)pthread_mutex_init(&c.lock, NULL);
-    for (int32_t i = 0; i < n; i++) {
-        workers[i] = (worker){.c = &c, .number = i};
-        if (!st && (st = hire(&workers[i], f->ctx, plan)) && i > 0 && workers[i].ctx)
-            (void)oct_fail(f->ctx, st, "%s", oct_ctx_error(workers[i].ctx));
-    }
-    if (!st) st = run_crew(&c, workers, n);
-    for (int32_t i = 0; i < n; i++) {
-        oct_run_free(workers[i].run);
-        if (i > 0) oct_ctx_free(workers[i].ctx);
-    }
-    (void)pthread_mutex_destroy(&c.lock);
-    return st;
+    return oct_job_run(f->ctx, &all);
 }
 
 void oct_feed_workers(const oct_feed *f, oct_ctx *ctx, int32_t *n_workers, int32_t *n_threads)
 {
     const int32_t all = oct_ctx_threads(ctx);
-    int32_t n = (int32_t)OCT_MIN((int64_t)OCT_MIN(all, (int32_t)OCT_FEED_MAX_WORKERS), f->limit);
 
-    while (n > 1 && all % n)
-        n--;
-    *n_workers = OCT_MAX(n, 1);
+    *n_workers = oct_job_workers(all, f->limit);
     *n_threads = all / *n_workers;
 }

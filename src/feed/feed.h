@@ -6,11 +6,10 @@
 #include <octet/data.h>
 #include <octet/plan.h>
 
+#include "base/threads.h"
 #include "graph/graph.h"
 
 typedef struct oct_feed oct_feed;
-
-enum { OCT_FEED_MAX_WORKERS = 8 }; /* each has its own activations and statistics */
 
 /* How pictures are brought in, and how many. */
 typedef struct oct_feed_options {

@@ -36,7 +36,7 @@ typedef struct layer {
     bool channels_last;               /* products: along the last axis */
     oct_following_act act;
     float *exact, *now; /* [channel][image][pixel]; layers of different levels share `now` */
-    float *picture[OCT_FEED_MAX_WORKERS]; /* [channel][pixel]: the image a worker is processing */
+    float *picture[OCT_MAX_WORKERS]; /* [channel][pixel]: the image a worker is processing */
 } layer;
 
 typedef struct work {
@@ -53,7 +53,7 @@ typedef struct work {
     struct worker {
         struct work *w;
         int32_t number;
-    } workers[OCT_FEED_MAX_WORKERS];
+    } workers[OCT_MAX_WORKERS];
     const layer **level; /* those that are compared now, as the outputs of the plan */
     int32_t n_level;
 } work;
@@ -277,7 +277,7 @@ static oct_status sample_layers(work *w, const oct_graph *g, oct_feed *f, bool e
     oct_plan_options_init(&o);
     o.simulate = !exact;
     oct_feed_workers(f, w->ctx, &job.n_workers, &o.n_threads);
-    job.n_workers = OCT_MIN(job.n_workers, (int32_t)OCT_FEED_MAX_WORKERS);
+    job.n_workers = OCT_MIN(job.n_workers, (int32_t)OCT_MAX_WORKERS);
     st = exact ? oct_plan_new_watching(g, &o, w->wanted, &plan) : oct_plan_new(g, &o, &plan);
     if (!st) st = oct_feed_each(f, plan, &job);
     oct_plan_free(plan);
@@ -346,7 +346,7 @@ static oct_status run(work *w, oct_feed *f)
     w->images = oct_feed_size(f);
     if (w->n == 0 || w->images < LEAST_IMAGES) return OCT_OK;
     oct_feed_workers(f, w->ctx, &n_workers, &n_threads);
-    OCT_TRY(allocate(w, OCT_MIN(n_workers, (int32_t)OCT_FEED_MAX_WORKERS)));
+    OCT_TRY(allocate(w, OCT_MIN(n_workers, (int32_t)OCT_MAX_WORKERS)));
     OCT_TRY(sample_layers(w, w->bound, f, true));
     for (int32_t level = 1; level <= w->n_levels; level++) {
         OCT_TRY(correct_level(w, f, level));

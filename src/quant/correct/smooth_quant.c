@@ -21,7 +21,7 @@
 
 typedef struct smoothed {
     oct_smoothing by;
-    float *most[OCT_FEED_MAX_WORKERS]; /* of each channel: the largest magnitude */
+    float *most[OCT_MAX_WORKERS]; /* of each channel: the largest magnitude */
 } smoothed;
 
 typedef struct work {
@@ -35,7 +35,7 @@ typedef struct work {
     struct worker {
         struct work *w;
         int32_t number;
-    } workers[OCT_FEED_MAX_WORKERS];
+    } workers[OCT_MAX_WORKERS];
 } work;
 
 /* --- which --- */
@@ -67,7 +67,7 @@ static oct_status find(work *w)
         *s = (smoothed){.by = {.x = x, .channels = n}};
         s->by.factor = oct_arena_array(w->arena, (size_t)n, sizeof(double));
         if (!s->by.factor) return OCT_ERR_MEMORY;
-        for (int k = 0; k < OCT_FEED_MAX_WORKERS; k++)
+        for (int k = 0; k < OCT_MAX_WORKERS; k++)
             if (!(s->most[k] = oct_arena_array(w->arena, (size_t)n, sizeof(float))))
                 return OCT_ERR_MEMORY;
         w->wanted[i] = 1;
@@ -137,7 +137,7 @@ static oct_status measure(work *w, oct_feed *f)
     OCT_TRY(oct_feed_rewind(f, 0));
     oct_plan_options_init(&o);
     oct_feed_workers(f, w->g->ctx, &job.n_workers, &o.n_threads);
-    job.n_workers = OCT_MIN(job.n_workers, (int32_t)OCT_FEED_MAX_WORKERS);
+    job.n_workers = OCT_MIN(job.n_workers, (int32_t)OCT_MAX_WORKERS);
     st = oct_plan_new_watching(w->bound, &o, w->wanted, &plan);
     if (!st) st = oct_feed_each(f, plan, &job);
     oct_plan_free(plan);
@@ -145,7 +145,7 @@ static oct_status measure(work *w, oct_feed *f)
         for (int64_t c = 0; c < w->item[i].by.channels; c++) {
             float *most = &w->item[i].most[0][c];
 
-            for (int k = 1; k < OCT_FEED_MAX_WORKERS; k++)
+            for (int k = 1; k < OCT_MAX_WORKERS; k++)
                 if (!(w->item[i].most[k][c] <= *most)) *most = w->item[i].most[k][c];
             if (!isfinite(*most))
                 return oct_fail(w->g->ctx, OCT_ERR_FORMAT, "value '%s' is not finite",

@@ -98,7 +98,7 @@ typedef struct pass {
         oct_watch *watch; /* of this worker; the calibration's own for worker 0 */
         double *scratch;  /* sums of one image */
         int64_t hook_ns;
-    } seers[OCT_FEED_MAX_WORKERS];
+    } seers[OCT_MAX_WORKERS];
     int32_t n_seers;
     int64_t max_channels;
 } pass;

@@ -201,7 +201,7 @@ OCT_API const char *oct_dataset_note(const oct_dataset *d, int32_t i);
  * Item i of a dataset of tensors: the tensor for the network's input `name`. *out is a reference of
  * the caller's, for oct_tensor_unref().
  */
-OCT_API oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name,
+OCT_API oct_status oct_dataset_tensor(const oct_dataset *d, int64_t i, const char *name,
                                       oct_tensor **out);
 OCT_API int32_t oct_dataset_is_tensors(const oct_dataset *d);
 

@@ -352,7 +352,7 @@ int32_t oct_dataset_is_tensors(const oct_dataset *d)
     return d->tensors || d->source;
 }
 
-oct_status oct_dataset_tensor(oct_dataset *d, int64_t i, const char *name, oct_tensor **out)
+oct_status oct_dataset_tensor(const oct_dataset *d, int64_t i, const char *name, oct_tensor **out)
 {
     OCT_ENTER(d->ctx);
     const oct_item *item = item_at(d, i);

@@ -57,7 +57,7 @@ static oct_status feed_tensors(oct_feed *f, const oct_graph *g, oct_graph **boun
         oct_tensor *t = NULL;
         oct_status st;
 
-        OCT_TRY(oct_dataset_tensor((oct_dataset *)f->d, 0, name, &t));
+        OCT_TRY(oct_dataset_tensor(f->d, 0, name, &t));
         st = oct_graph_set_input_shape(*bound, name, t->type.rank, t->type.dim);
         oct_tensor_unref(t);
         if (st) return st;
@@ -202,7 +202,7 @@ static oct_status take_tensors(oct_feed *f, oct_ctx *ctx, oct_run *r, int64_t i)
     for (int32_t k = 0; k < f->bound->n_inputs; k++) {
         const char *name = f->bound->inputs[k]->name;
         oct_tensor *t = NULL;
-        oct_status st = oct_dataset_tensor((oct_dataset *)f->d, i, name, &t);
+        oct_status st = oct_dataset_tensor(f->d, i, name, &t);
 
         if (st) return oct_fail(ctx, st, "%s", oct_ctx_error(f->ctx));
         st = oct_run_set_input(r, name, t);

@@ -237,7 +237,7 @@ static oct_tensor *run_on(files *t, const oct_graph *g, const oct_dataset *d)
 
     assert_ok(t->ctx, oct_plan_new(g, NULL, &p));
     assert_ok(t->ctx, oct_run_new(t->ctx, p, &r));
-    assert_ok(t->ctx, oct_dataset_tensor((oct_dataset *)d, 0, "x", &x));
+    assert_ok(t->ctx, oct_dataset_tensor(d, 0, "x", &x));
     assert_ok(t->ctx, oct_run_set_input(r, "x", x));
     assert_ok(t->ctx, oct_run_execute(r));
     assert_ok(t->ctx, oct_run_output(r, 0, &out));

@@ -33,6 +33,10 @@ struct oct_kernel {
     unsigned flags;
     oct_layout out_layout; /* ANY: that of the step; else the layout the kernel always writes */
 
+    /* Operands and results that are NCHW whatever the layout of the step: bit i for operand i.
+     * Weights, and their gradients, have no pixels. */
+    unsigned plain_in, plain_out;
+
     /* Does it support this step? *layout: what its operands with channels must have (default
      * PLAIN). */
     bool (*accepts)(const oct_plan *p, const oct_step *s, oct_layout *layout);

@@ -88,7 +88,8 @@ static void set_output_layouts(oct_plan *p, const oct_step *s)
         if (s->out[i] < 0) continue;
         out = &p->slots[s->out[i]];
         out->layout = s->kernel->out_layout != OCT_LAYOUT_ANY ? s->kernel->out_layout : s->layout;
-        if (!oct_type_has_channels(&out->type)) out->layout = OCT_LAYOUT_PLAIN;
+        if (!oct_type_has_channels(&out->type) || (i < 32 && s->kernel->plain_out >> i & 1))
+            out->layout = OCT_LAYOUT_PLAIN;
         p->slot_of[OCT_LAYOUT_PLAIN][out->value->id] = -1;
         p->slot_of[out->layout][out->value->id] = s->out[i];
     }
@@ -113,9 +114,12 @@ static oct_status choose_step(oct_plan *p, oct_step s)
     for (int32_t i = 0; i < s.n_in; i++) {
         const oct_slot *in = s.in[i] >= 0 ? &p->slots[s.in[i]] : NULL;
 
+        const oct_layout layout =
+            i < 32 && s.kernel->plain_in >> i & 1 ? OCT_LAYOUT_PLAIN : s.layout;
+
         if (!in || in->data) continue; /* kernels read constants in the file's layout */
-        if (s.layout == OCT_LAYOUT_CLAST && !oct_type_has_channels(&in->type)) continue;
-        if (in->layout != s.layout) OCT_TRY(convert(p, s.in[i], s.layout, &s.in[i]));
+        if (layout == OCT_LAYOUT_CLAST && !oct_type_has_channels(&in->type)) continue;
+        if (in->layout != layout) OCT_TRY(convert(p, s.in[i], layout, &s.in[i]));
     }
     set_output_layouts(p, &s);
     return oct_plan_add_step(p, &s, NULL);

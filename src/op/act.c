@@ -35,7 +35,7 @@ float oct_act_apply(const oct_act *act, float x)
     const float a = act->a, b = act->b;
 
     switch (act->kind) {
-#define OCT_ACT(kind, name, y, y64, slope)                                                         \
+#define OCT_ACT(kind, name, y, y64)                                                                \
     case OCT_ACT_##kind:                                                                           \
         return y;
 #include "op/acts.def"
@@ -63,31 +63,9 @@ static double normal(double x)
     return erfc(-x * 0.70710678118654752440) / 2;
 }
 
-static double swish_slope(double x, double a)
-{
-    const double s = logistic(a * x);
-
-    return s + a * x * s * logistic(-a * x);
-}
-
 static double gelu_tanh(double x)
 {
     return tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x));
-}
-
-static double gelu_tanh_slope(double x)
-{
-    const double t = gelu_tanh(x);
-    const double du = 0.79788456080286535588 * (1 + 3 * 0.044715 * x * x);
-
-    return (1 + t) / 2 + x * (1 - t * t) * du / 2;
-}
-
-static double mish_slope(double x)
-{
-    const double t = tanh(softplus(x));
-
-    return t + x * (1 - t * t) * logistic(x);
 }
 
 double oct_act_value(const oct_act *act, double x)
@@ -95,7 +73,7 @@ double oct_act_value(const oct_act *act, double x)
     const double a = (double)act->a, b = (double)act->b;
 
     switch (act->kind) {
-#define OCT_ACT(kind, name, y, y64, slope)                                                         \
+#define OCT_ACT(kind, name, y, y64)                                                                \
     case OCT_ACT_##kind:                                                                           \
         return y64;
 #include "op/acts.def"
@@ -105,26 +83,11 @@ double oct_act_value(const oct_act *act, double x)
     }
 }
 
-double oct_act_slope(const oct_act *act, double x)
-{
-    const double a = (double)act->a, b = (double)act->b;
-
-    switch (act->kind) {
-#define OCT_ACT(kind, name, y, y64, slope)                                                         \
-    case OCT_ACT_##kind:                                                                           \
-        return slope;
-#include "op/acts.def"
-#undef OCT_ACT
-    default:
-        return 1;
-    }
-}
-
 const char *oct_act_name(oct_act_kind kind)
 {
     static const char *const names[OCT_ACT_COUNT] = {
         [OCT_ACT_NONE] = "none",
-#define OCT_ACT(kind, name, y, y64, slope) [OCT_ACT_##kind] = name,
+#define OCT_ACT(kind, name, y, y64) [OCT_ACT_##kind] = name,
 #include "op/acts.def"
 #undef OCT_ACT
     };

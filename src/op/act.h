@@ -7,7 +7,7 @@
 
 typedef enum oct_act_kind {
     OCT_ACT_NONE = 0,
-#define OCT_ACT(kind, name, y, y64, slope) OCT_ACT_##kind,
+#define OCT_ACT(kind, name, y, y64) OCT_ACT_##kind,
 #include "op/acts.def"
 #undef OCT_ACT
     OCT_ACT_COUNT
@@ -51,9 +51,7 @@ bool oct_act_of(const oct_node *n, oct_act *act);
 /* One element; tests compare all vectorised forms with it. */
 float oct_act_apply(const oct_act *act, float x);
 
-/* In f64: its value, and its derivative (at a kink the one that PyTorch takes: Relu 0). */
-double oct_act_value(const oct_act *act, double x);
-double oct_act_slope(const oct_act *act, double x);
+double oct_act_value(const oct_act *act, double x); /* the same in f64 */
 
 const char *oct_act_name(oct_act_kind kind);
 

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
-#include "op/act.h"
+#include "op/grad/act_grad.h"
 #include "op/grad/rules.h"
 #include "op/moments.h"
 
@@ -140,7 +140,8 @@ static void channels_of(void *arg, int64_t begin, int64_t end)
 static double before_act(const norm_job *j, int64_t c, int64_t at, double *hat)
 {
     *hat = (of(j, G_X, at) - of(j, G_MEAN, c)) * of(j, G_INV_STD, c);
-    return of(j, G_DY, at) * oct_act_slope(&j->act, *hat * of(j, G_SCALE, c) + of(j, G_BIAS, c));
+    return of(j, G_DY, at) *
+           oct_act_slope_f64(&j->act, *hat * of(j, G_SCALE, c) + of(j, G_BIAS, c));
 }
 
 static void grad_channels_of(void *arg, int64_t begin, int64_t end)

@@ -28,6 +28,32 @@ oct_status oct_loss_need(const oct_infer *q, int i, int32_t rank, unsigned set,
     return OCT_OK;
 }
 
+oct_status oct_loss_fits(const oct_infer *q, const oct_type *x, const oct_type *labels)
+{
+    if (labels->rank != 3 || x->rank < 1) return OCT_OK;
+    if (labels->dim[2] >= 0 && labels->dim[2] != OCT_LABEL_SIZE)
+        return oct_infer_fail(q, OCT_ERR_SHAPE, "labels are rows of %d numbers, not %lld",
+                              OCT_LABEL_SIZE, (long long)labels->dim[2]);
+    if (labels->dim[0] >= 0 && x->dim[0] >= 0 && labels->dim[0] != x->dim[0])
+        return oct_infer_fail(q, OCT_ERR_SHAPE, "labels of %lld pictures for predictions of %lld",
+                              (long long)labels->dim[0], (long long)x->dim[0]);
+    return OCT_OK;
+}
+
+oct_status oct_loss_levels(const oct_node *n, int strides, int sizes, int64_t n_anchors,
+                           oct_anchor_levels *out)
+{
+    const oct_attr *s = &n->attr[strides], *z = &n->attr[sizes];
+
+    if (s->kind != OCT_ATTR_INTS || z->kind != OCT_ATTR_INTS ||
+        !oct_anchor_levels_read(s->is, s->n, z->is, z->n, out))
+        return oct_node_fail(n, OCT_ERR_SHAPE, "strides and sizes of feature maps do not fit");
+    if (oct_anchors_count(out) != n_anchors)
+        return oct_node_fail(n, OCT_ERR_SHAPE, "%lld predictions for %lld cells of feature maps",
+                             (long long)n_anchors, (long long)oct_anchors_count(out));
+    return OCT_OK;
+}
+
 static int find_setting(const oct_loss_setting *settings, const char *name)
 {
     for (int i = 0; settings[i].name; i++)

@@ -3,6 +3,7 @@
 #ifndef OCT_LOSS_LOSS_OP_H
 #define OCT_LOSS_LOSS_OP_H
 
+#include "loss/anchors.h"
 #include "loss/loss.h"
 
 /* Rank of predictions: [pictures, anchors, channels]. */
@@ -14,6 +15,13 @@ oct_status oct_loss_shape(const oct_infer *q, int n_pred, int64_t n_parts);
 /* Fails unless operand i has this rank, where it is known; *out: its type. */
 oct_status oct_loss_need(const oct_infer *q, int i, int32_t rank, unsigned set,
                          const oct_type **out);
+
+/* Fails unless labels are [pictures, boxes, 5], for as many pictures as predictions x. */
+oct_status oct_loss_fits(const oct_infer *q, const oct_type *x, const oct_type *labels);
+
+/* Feature maps from two attributes, by index; fails unless they have n_anchors cells together. */
+oct_status oct_loss_levels(const oct_node *n, int strides, int sizes, int64_t n_anchors,
+                           oct_anchor_levels *out);
 
 /* The operator on predictions and labels, its attributes set from the job's settings: those of the
  * same name. The caller sets what else it needs, then calls oct_loss_emitted(). */

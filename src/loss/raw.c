@@ -86,6 +86,35 @@ oct_status oct_raw_logits(oct_builder *b, oct_value *v, oct_value **out)
     return b->status;
 }
 
+oct_status oct_raw_search(oct_value *v, oct_raw_test fn, void *arg, oct_value **out)
+{
+    oct_graph *g = v->graph;
+    const size_t n_ids = (size_t)g->root->n_value_ids;
+    oct_value **queue = oct_arena_array(g->arena, n_ids, sizeof(*queue)); /* each value once */
+    bool *seen = oct_arena_array(g->arena, n_ids, sizeof(*seen));
+    size_t n = 0;
+
+    *out = NULL;
+    if (!queue || !seen) return OCT_ERR_MEMORY;
+    queue[n++] = v;
+    seen[v->id] = true;
+    for (size_t i = 0; i < n; i++) {
+        const oct_node *from = queue[i]->producer;
+
+        if (fn(arg, queue[i])) {
+            *out = queue[i];
+            return OCT_OK;
+        }
+        if (!from || from->op->flow == OCT_FLOW_SOURCE) continue;
+        for (int32_t k = 0; k < from->n_in; k++) {
+            if (!oct_raw_is_float(from->in[k]) || seen[from->in[k]->id]) continue;
+            seen[from->in[k]->id] = true;
+            queue[n++] = from->in[k];
+        }
+    }
+    return OCT_OK;
+}
+
 /* --- other forms --- */
 
 oct_value *oct_raw_rows(oct_builder *b, oct_value *v)
@@ -162,7 +191,8 @@ bool oct_raw_levels_of(int64_t n, int64_t height, int64_t width, oct_raw_levels 
     int64_t cells = 0, stride = FIRST_STRIDE;
 
     out->n = 0;
-    for (; out->n < OCT_RAW_MAX_LEVELS && cells < n; stride *= 2)
+    for (; out->n < OCT_RAW_MAX_LEVELS && cells < n && stride <= OCT_MAX(height, width);
+         stride *= 2)
         cells += oct_raw_levels_add(out, stride, height, width);
     return cells == n;
 }

@@ -20,6 +20,11 @@ bool oct_raw_is_move(const oct_node *n);
  */
 oct_status oct_raw_logits(oct_builder *b, oct_value *v, oct_value **out);
 
+/* The nearest value from v upstream, to the last layers with weights, for which fn holds; v is the
+ * first. *out NULL: none. */
+typedef bool (*oct_raw_test)(void *arg, oct_value *v);
+oct_status oct_raw_search(oct_value *v, oct_raw_test fn, void *arg, oct_value **out);
+
 /* [B, C, L] or [B, C, H, W] to [B, L, C]. */
 oct_value *oct_raw_rows(oct_builder *b, oct_value *v);
 
@@ -46,7 +51,7 @@ oct_status oct_raw_picture(const oct_graph *g, const oct_value *labels, int64_t 
 /* Level `stride` of such pictures, appended; its cells. */
 int64_t oct_raw_levels_add(oct_raw_levels *l, int64_t stride, int64_t height, int64_t width);
 
-/* The levels from stride 8 on that have n cells together, at most max_levels; false: none do. */
+/* The levels from stride 8 on that have n cells together; false: none do. */
 bool oct_raw_levels_of(int64_t n, int64_t height, int64_t width, oct_raw_levels *out);
 
 void oct_raw_emit_levels(oct_builder *b, oct_node *n, const oct_raw_levels *l);

@@ -125,6 +125,79 @@ static void mobilenet(void **state)
     unload(&n);
 }
 
+/* --- detectors --- */
+
+enum { BOXES = 3 };
+
+/* Three boxes, two of them in use. */
+static void label(net *n)
+{
+    static const float rows[BOXES][OCT_LABEL_SIZE] = {
+        {7, 40, 60, 180, 300}, {30, 200, 100, 400, 180}, {-1, 0, 0, 0, 0}};
+    void *data;
+    size_t size;
+
+    assert_ok(n->f->ctx, oct_run_input(n->run, "labels", &data, &size));
+    assert_int_equal(size, sizeof(rows));
+    memcpy(data, rows, sizeof(rows));
+}
+
+static double logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* The loss is a sum of parts above 0 (the first n_parts), and its gradient is not all zeros. */
+static void check_loss(net *n, int n_parts)
+{
+    const oct_tensor *parts = output(n, n->found.parts);
+    const oct_tensor *grad = output(n, n->found.loss->producer->out[2]);
+    double sum = 0, norm = 0;
+
+    for (int i = 0; i < oct_tensor_len(parts); i++) {
+        const double part = oct_tensor_get_f64(parts, i);
+
+        assert_true(i < n_parts ? part > 0 && isfinite(part) : part == 0);
+        sum += part;
+    }
+    assert_true(fabs(sum - oct_tensor_get_f64(output(n, n->found.loss), 0)) < 1e-5 * sum);
+    for (int64_t i = 0; i < oct_tensor_len(grad); i++)
+        norm += fabs(oct_tensor_get_f64(grad, i));
+    assert_true(norm > 1e-3 && isfinite(norm));
+}
+
+static void run_detector(void **state, net *n, const char *model, const char *row, float width)
+{
+    load(n, state, model, row);
+    n->job.labels = add_input(n, "labels", OCT_DTYPE_F32, 3, (int64_t[]){1, BOXES, OCT_LABEL_SIZE});
+    attach(n);
+    for (int i = 0; i < n->found.loss->producer->n_out; i++)
+        show(n, n->found.loss->producer->out[i]);
+    show(n, operand(n, 0));
+    show(n, operand(n, 1));
+    compile(n, width);
+    label(n);
+    assert_ok(n->f->ctx, oct_run_execute(n->run));
+}
+
+static void yolox(void **state)
+{
+    net n;
+    const oct_tensor *raw, *out;
+
+    run_detector(state, &n, "yolox_nano_416", "yolox", 255);
+    raw = output(&n, operand(&n, 0));
+    out = output(&n, oct_graph_find_value(n.f->g, "output"));
+    assert_dims(&raw->type, 3, (int64_t[]){1, 3549, 85});
+    for (int64_t i = 0; i < oct_tensor_len(raw); i++) {
+        const double x = oct_tensor_get_f64(raw, i);
+
+        assert_true(fabs((i % 85 < 4 ? x : logistic(x)) - oct_tensor_get_f64(out, i)) < 1e-4);
+    }
+    check_loss(&n, 3);
+    unload(&n);
+}
+
 /* --- distillation --- */
 
 /* Fed with the network's own values there is no loss; with zeros there is one. */
@@ -186,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(mobilenet, setup, teardown),
+        cmocka_unit_test_setup_teardown(yolox, setup, teardown),
         cmocka_unit_test_setup_teardown(distil_mobilenet, setup, teardown),
         cmocka_unit_test_setup_teardown(distil_yolox, setup, teardown),
         cmocka_unit_test_setup_teardown(distil_nanodet, setup, teardown),

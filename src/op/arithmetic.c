@@ -62,6 +62,22 @@ static oct_status grad_div(const oct_grad_args *a)
     return OCT_OK;
 }
 
+static oct_status grad_sum(const oct_grad_args *a)
+{
+    for (int i = 0; i < a->node->n_in; i++)
+        if (a->wanted[i]) a->dx[i] = oct_grad_sum_to(a->b, a->dy[0], a->node->in[i]);
+    return OCT_OK;
+}
+
+static oct_status grad_mean(const oct_grad_args *a)
+{
+    oct_value *share = oct_grad_scale(a->b, a->dy[0], 1.0 / a->node->n_in);
+
+    for (int i = 0; i < a->node->n_in; i++)
+        if (a->wanted[i]) a->dx[i] = oct_grad_sum_to(a->b, share, a->node->in[i]);
+    return OCT_OK;
+}
+
 /* --- rows --- */
 
 #define ROW(sym, onnx, u64_fn, fuses_, more_flags)                                                 \
@@ -105,6 +121,7 @@ const oct_op oct_op_sum = {
     .max_in = -1,
     .shape = oct_shape_broadcast_float,
     .ref = ref_sum,
+    .grad = grad_sum,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_ACT}},
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE | OCT_OP_COMMUTES,
@@ -129,6 +146,7 @@ const oct_op oct_op_mean = {
     .max_in = -1,
     .shape = oct_shape_broadcast_float,
     .ref = ref_mean,
+    .grad = grad_mean,
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE | OCT_OP_COMMUTES,
 };

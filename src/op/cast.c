@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 #include "tensor/small_float.h"
 
 /* Both rows: the attributes they share, in the same places. */
@@ -115,6 +116,13 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* Between floats; other casts carry no gradient. */
+static oct_status grad(const oct_grad_args *a)
+{
+    if (a->wanted[0]) a->dx[0] = oct_grad_cast(a->b, a->dy[0], a->node->in[0]->type.dtype);
+    return OCT_OK;
+}
+
 const oct_op oct_op_cast = {
     .name = "Cast",
     .since = 7,
@@ -123,6 +131,7 @@ const oct_op oct_op_cast = {
     .attrs = cast_attrs,
     .shape = shape_cast,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_PASS,
     .flags = OCT_OP_ELEMENTWISE,
 };
@@ -135,5 +144,6 @@ const oct_op oct_op_cast_like = {
     .attrs = like_attrs,
     .shape = shape_like,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_PASS,
 };

@@ -4,6 +4,7 @@
 
 #include "op/act.h"
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 
 typedef struct bounds {
     float low_f32, high_f32;
@@ -80,6 +81,32 @@ static bool read_limits(const oct_node *n, oct_act *act)
     return act->a <= act->b; /* also refuses NaN */
 }
 
+/* Bounds that are computed or trained: what they cut off is their gradient (the lower one below
+ * the upper). */
+static oct_status grad_bounds(const oct_grad_args *a)
+{
+    oct_value *x = a->node->in[0], *zero = oct_grad_number(a, 0, 0), *inside = a->dy[0];
+
+    for (int i = 1; i < a->node->n_in; i++) {
+        oct_value *bound = a->node->in[i], *is_cut;
+
+        if (!bound) continue;
+        is_cut = i == 1 ? OCT_EMIT2(less, x, bound) : OCT_EMIT2(greater, x, bound);
+        if (a->wanted[i])
+            a->dx[i] = oct_grad_sum_to(a->b, OCT_EMIT3(where, is_cut, a->dy[0], zero), bound);
+        if (a->wanted[0]) inside = OCT_EMIT3(where, is_cut, zero, inside);
+    }
+    if (a->wanted[0]) a->dx[0] = oct_grad_sum_to(a->b, inside, x);
+    return OCT_OK;
+}
+
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_act act;
+
+    return read_limits(a->node, &act) ? oct_grad_activation(a) : grad_bounds(a);
+}
+
 const oct_op oct_op_clip = {
     .name = "Clip",
     .since = 11,
@@ -87,6 +114,7 @@ const oct_op oct_op_clip = {
     .max_in = 3,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .act = OCT_ACT_ROW(CLIP, read_limits),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/op.h"
 
 static oct_status ref(const oct_args *a)
@@ -18,6 +19,7 @@ const oct_op oct_op_identity = {
     .max_in = 1,
     .shape = oct_shape_same,
     .ref = ref,
+    .grad = oct_grad_copy,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .flags = OCT_OP_IS_COPY | OCT_OP_ELEMENTWISE,

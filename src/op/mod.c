@@ -3,6 +3,7 @@
 #include <tgmath.h>
 
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 
 enum { FMOD };
 
@@ -34,6 +35,20 @@ static oct_status ref(const oct_args *a)
     return oct_binary_run(a, oct_int(a->node, FMOD) ? &c : &python, NULL);
 }
 
+/* z = x - q y with an integer q, which is constant almost everywhere. */
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_value *x = a->node->in[0], *y = a->node->in[1];
+
+    if (a->wanted[0]) a->dx[0] = oct_grad_sum_to(a->b, a->dy[0], x);
+    if (a->wanted[1]) {
+        oct_value *q = OCT_EMIT2(div, OCT_EMIT2(sub, a->node->out[0], x), y);
+
+        a->dx[1] = oct_grad_sum_to(a->b, OCT_EMIT2(mul, a->dy[0], OCT_EMIT1(round, q)), y);
+    }
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {[FMOD] = {"fmod", OCT_ATTR_INT, .def.i = 0}, {0}};
 
 const oct_op oct_op_mod = {
@@ -44,6 +59,7 @@ const oct_op oct_op_mod = {
     .attrs = attrs,
     .shape = oct_shape_broadcast_numeric,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE,
 };

@@ -3,6 +3,7 @@
 #include <tgmath.h>
 
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 
 /* Wraps like repeated multiplication; a negative exponent leaves only what 1 / b^e leaves. */
 static int64_t int_pow(int64_t base, int64_t exponent)
@@ -66,6 +67,55 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* --- gradients --- */
+
+/* One constant exponent: dx = p x^(p - 1) dy */
+static void grad_power(const oct_grad_args *a, double p)
+{
+    oct_value *x = a->node->in[0], *slope = oct_grad_scale(a->b, a->dy[0], p);
+
+    if (p == 0) return;
+    if (p != 1) {
+        if (p != 2) x = OCT_EMIT2(pow, x, oct_grad_number(a, 0, p - 1));
+        slope = OCT_EMIT2(mul, slope, x);
+    }
+    a->dx[0] = oct_grad_sum_to(a->b, slope, a->node->in[0]);
+}
+
+/* Zero where the exponent is, also at x = 0. */
+static void grad_base(const oct_grad_args *a, oct_value *p)
+{
+    oct_value *x = a->node->in[0], *zero = oct_grad_number(a, 0, 0);
+    oct_value *less = OCT_EMIT2(sub, p, oct_grad_number(a, 0, 1));
+    oct_value *slope = OCT_EMIT2(mul, p, OCT_EMIT2(pow, x, less));
+
+    slope = OCT_EMIT3(where, OCT_EMIT2(equal, p, zero), zero, OCT_EMIT2(mul, a->dy[0], slope));
+    a->dx[0] = oct_grad_sum_to(a->b, slope, x);
+}
+
+/* dp = x^p log(x) dy, and zero at x = 0 */
+static void grad_exponent(const oct_grad_args *a)
+{
+    oct_value *x = a->node->in[0], *p = a->node->in[1], *zero = oct_grad_number(a, 0, 0);
+    oct_value *slope = OCT_EMIT2(mul, a->node->out[0], OCT_EMIT1(log, x));
+
+    slope = OCT_EMIT3(where, OCT_EMIT2(equal, x, zero), zero, OCT_EMIT2(mul, a->dy[0], slope));
+    if (!a->b->status)
+        a->dx[1] = oct_grad_cast(a->b, oct_grad_sum_to(a->b, slope, p), p->type.dtype);
+}
+
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_tensor *p = oct_node_const(a->node, 1);
+
+    if (a->wanted[0] && p && oct_tensor_len(p) == 1)
+        grad_power(a, oct_tensor_get_f64(p, 0));
+    else if (a->wanted[0])
+        grad_base(a, oct_grad_cast(a->b, a->node->in[1], a->node->in[0]->type.dtype));
+    if (a->wanted[1]) grad_exponent(a);
+    return OCT_OK;
+}
+
 const oct_op oct_op_pow = {
     .name = "Pow",
     .since = 7,
@@ -73,6 +123,7 @@ const oct_op oct_op_pow = {
     .max_in = 2,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE,
 };

@@ -4,7 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/axes.h"
-#include "op/grad/rules.h"
+#include "op/grad/reduce_grad.h"
 #include "op/work.h"
 
 enum { KEEPDIMS, NOOP };
@@ -234,53 +234,6 @@ static oct_status reduce(const oct_args *a, reduce_kind kind)
     return OCT_OK;
 }
 
-/* --- gradients --- */
-
-/* dy with the axes that were reduced, of size 1; *n: elements that made one result. */
-static oct_status restore_axes(const oct_grad_args *a, oct_value **dy, double *n)
-{
-    const oct_type *x = &a->node->in[0]->type;
-    oct_type kept = *x;
-    int64_t axes[OCT_MAX_RANK];
-    int n_axes;
-
-    *n = 1;
-    OCT_TRY(oct_grad_ints(a, 1, axes, OCT_MAX_RANK, &n_axes));
-    if (n_axes == 0 && !oct_int(a->node, NOOP))
-        for (n_axes = 0; n_axes < x->rank; n_axes++)
-            axes[n_axes] = n_axes;
-    for (int i = 0; i < n_axes; i++) {
-        int32_t axis;
-
-        OCT_TRY(oct_axis(a->node, axes[i], x->rank, &axis));
-        kept.dim[axis] = 1;
-        *n *= (double)x->dim[axis];
-    }
-    *dy = oct_grad_reshape(a->b, a->dy[0], &kept);
-    return OCT_OK;
-}
-
-static oct_status grad_sum(const oct_grad_args *a)
-{
-    oct_value *dy;
-    double n;
-
-    OCT_TRY(restore_axes(a, &dy, &n));
-    a->dx[0] = oct_grad_expand(a->b, dy, &a->node->in[0]->type);
-    return OCT_OK;
-}
-
-static oct_status grad_mean(const oct_grad_args *a)
-{
-    oct_value *dy;
-    double n;
-
-    OCT_TRY(restore_axes(a, &dy, &n));
-    dy = oct_grad_scale(a->b, dy, 1 / n);
-    a->dx[0] = oct_grad_expand(a->b, dy, &a->node->in[0]->type);
-    return OCT_OK;
-}
-
 /* --- rows --- */
 
 static const oct_attr_def attrs[] = {
@@ -289,7 +242,7 @@ static const oct_attr_def attrs[] = {
     {0},
 };
 
-#define REDUCE(sym, op_name, opset, kind, shape_fn, grad_fn)                                       \
+#define REDUCE(sym, op_name, opset, kind, shape_fn)                                                \
     static oct_status ref_##sym(const oct_args *a)                                                 \
     {                                                                                              \
         return reduce(a, kind);                                                                    \
@@ -302,20 +255,20 @@ static const oct_attr_def attrs[] = {
         .attrs = attrs,                                                                            \
         .shape = shape_fn,                                                                         \
         .ref = ref_##sym,                                                                          \
-        .grad = grad_fn,                                                                           \
+        .grad = oct_grad_reduce_##sym,                                                             \
         .quant = {.in = {OCT_QROLE_ACT}},                                                          \
         .flow = OCT_FLOW_STOP,                                                                     \
     };
 
 // clang-format off
-REDUCE(l1, "ReduceL1", 18, REDUCE_L1, shape_numeric, NULL)
-REDUCE(l2, "ReduceL2", 18, REDUCE_L2, shape_numeric, NULL)
-REDUCE(log_sum, "ReduceLogSum", 18, REDUCE_LOG_SUM, shape_numeric, NULL)
-REDUCE(log_sum_exp, "ReduceLogSumExp", 18, REDUCE_LOG_SUM_EXP, shape_numeric, NULL)
-REDUCE(max, "ReduceMax", 18, REDUCE_MAX, shape_order, NULL)
-REDUCE(mean, "ReduceMean", 18, REDUCE_MEAN, shape_numeric, grad_mean)
-REDUCE(min, "ReduceMin", 18, REDUCE_MIN, shape_order, NULL)
-REDUCE(prod, "ReduceProd", 18, REDUCE_PROD, shape_numeric, NULL)
-REDUCE(sum, "ReduceSum", 13, REDUCE_SUM, shape_numeric, grad_sum)
-REDUCE(sum_square, "ReduceSumSquare", 18, REDUCE_SUM_SQUARE, shape_numeric, NULL)
+REDUCE(l1, "ReduceL1", 18, REDUCE_L1, shape_numeric)
+REDUCE(l2, "ReduceL2", 18, REDUCE_L2, shape_numeric)
+REDUCE(log_sum, "ReduceLogSum", 18, REDUCE_LOG_SUM, shape_numeric)
+REDUCE(log_sum_exp, "ReduceLogSumExp", 18, REDUCE_LOG_SUM_EXP, shape_numeric)
+REDUCE(max, "ReduceMax", 18, REDUCE_MAX, shape_order)
+REDUCE(mean, "ReduceMean", 18, REDUCE_MEAN, shape_numeric)
+REDUCE(min, "ReduceMin", 18, REDUCE_MIN, shape_order)
+REDUCE(prod, "ReduceProd", 18, REDUCE_PROD, shape_numeric)
+REDUCE(sum, "ReduceSum", 13, REDUCE_SUM, shape_numeric)
+REDUCE(sum_square, "ReduceSumSquare", 18, REDUCE_SUM_SQUARE, shape_numeric)
 // clang-format on

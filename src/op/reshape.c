@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reshape, Squeeze, Unsqueeze and Flatten: the same elements under another shape. */
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -213,6 +214,7 @@ const oct_op oct_op_reshape = {
     .attrs = reshape_attrs,
     .shape = reshape_shape,
     .ref = ref,
+    .grad = oct_grad_reshaped,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
     .moves = &oct_moves_reshape,
@@ -225,6 +227,7 @@ const oct_op oct_op_squeeze = {
     .max_in = 2,
     .shape = squeeze_shape,
     .ref = ref,
+    .grad = oct_grad_reshaped,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
     .moves = &oct_moves_reshape,
@@ -237,6 +240,7 @@ const oct_op oct_op_unsqueeze = {
     .max_in = 2,
     .shape = unsqueeze_shape,
     .ref = ref,
+    .grad = oct_grad_reshaped,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
     .moves = &oct_moves_reshape,
@@ -250,6 +254,7 @@ const oct_op oct_op_flatten = {
     .attrs = flatten_attrs,
     .shape = flatten_shape,
     .ref = ref,
+    .grad = oct_grad_reshaped,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_VIEW,
     .moves = &oct_moves_reshape,

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/axes.h"
+#include "op/grad/rules.h"
 #include "op/work.h"
 
 enum { AXIS };
@@ -82,6 +83,27 @@ static oct_status hardmax_ref(const oct_args *a)
     return run(a, HARDMAX);
 }
 
+static oct_status softmax_grad(const oct_grad_args *a)
+{
+    oct_node *n =
+        oct_emit_node(a->b, &oct_op_softmax_grad, (oct_value *[]){a->node->out[0], a->dy[0]}, 2, 1);
+
+    oct_emit_int(a->b, n, "axis", oct_int(a->node, AXIS));
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
+/* dx = dy - softmax(x) * sum of dy */
+static oct_status log_softmax_grad(const oct_grad_args *a)
+{
+    oct_value *sum = oct_grad_reduce(a->b, &oct_op_reduce_sum, a->dy[0],
+                                     (int64_t[]){oct_int(a->node, AXIS)}, 1, true);
+    oct_value *share = OCT_EMIT2(mul, OCT_EMIT1(exp, a->node->out[0]), sum);
+
+    a->dx[0] = OCT_EMIT2(sub, a->dy[0], share);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [AXIS] = {.name = "axis", .kind = OCT_ATTR_INT, .def = {.i = -1}},
     {0},
@@ -95,6 +117,7 @@ const oct_op oct_op_softmax = {
     .attrs = attrs,
     .shape = shape,
     .ref = softmax_ref,
+    .grad = softmax_grad,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -106,6 +129,7 @@ const oct_op oct_op_log_softmax = {
     .attrs = attrs,
     .shape = shape,
     .ref = log_softmax_ref,
+    .grad = log_softmax_grad,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -117,5 +141,6 @@ const oct_op oct_op_hardmax = {
     .attrs = attrs,
     .shape = shape,
     .ref = hardmax_ref,
+    .grad = oct_grad_zero,
     .flow = OCT_FLOW_STOP,
 };

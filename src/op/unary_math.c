@@ -3,6 +3,7 @@
 #include <tgmath.h>
 
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 
 OCT_UNARY_FLOATS(abs, fabs(x))
 OCT_UNARY_FN(abs_i64, int64_t, int64_t, x < 0 ? 0 - (uint64_t)x : (uint64_t)x)
@@ -23,6 +24,61 @@ OCT_UNARY_FLOATS(reciprocal, 1 / x)
 OCT_UNARY_FLOATS(erf, erf(x))
 OCT_UNARY_FN(erf_i64, int64_t, int64_t, erf((double)x))
 
+/* --- gradients --- */
+
+static oct_status grad_abs(const oct_grad_args *a)
+{
+    a->dx[0] = OCT_EMIT2(mul, a->dy[0], OCT_EMIT1(sign, a->node->in[0]));
+    return OCT_OK;
+}
+
+static oct_status grad_neg(const oct_grad_args *a)
+{
+    a->dx[0] = OCT_EMIT1(neg, a->dy[0]);
+    return OCT_OK;
+}
+
+static oct_status grad_sqrt(const oct_grad_args *a)
+{
+    a->dx[0] = OCT_EMIT2(div, oct_grad_scale(a->b, a->dy[0], 0.5), a->node->out[0]);
+    return OCT_OK;
+}
+
+static oct_status grad_exp(const oct_grad_args *a)
+{
+    a->dx[0] = OCT_EMIT2(mul, a->dy[0], a->node->out[0]);
+    return OCT_OK;
+}
+
+static oct_status grad_log(const oct_grad_args *a)
+{
+    a->dx[0] = OCT_EMIT2(div, a->dy[0], a->node->in[0]);
+    return OCT_OK;
+}
+
+static oct_status grad_reciprocal(const oct_grad_args *a)
+{
+    oct_value *y = a->node->out[0];
+
+    a->dx[0] = OCT_EMIT1(neg, OCT_EMIT2(mul, a->dy[0], OCT_EMIT2(mul, y, y)));
+    return OCT_OK;
+}
+
+/* 2 / sqrt(pi) * exp(-x^2) */
+static oct_status grad_erf(const oct_grad_args *a)
+{
+    oct_value *x = a->node->in[0];
+    oct_value *e = OCT_EMIT1(exp, OCT_EMIT1(neg, OCT_EMIT2(mul, x, x)));
+
+    a->dx[0] = OCT_EMIT2(mul, a->dy[0], oct_grad_scale(a->b, e, 1.12837916709551257390));
+    return OCT_OK;
+}
+
+#define grad_sign  oct_grad_zero
+#define grad_ceil  oct_grad_zero
+#define grad_floor oct_grad_zero
+#define grad_round oct_grad_zero
+
 #define ROW(sym, onnx, since_, shape_, i64_fn, u64_fn)                                             \
     static oct_status ref_##sym(const oct_args *a)                                                 \
     {                                                                                              \
@@ -38,6 +94,7 @@ OCT_UNARY_FN(erf_i64, int64_t, int64_t, erf((double)x))
         .max_in = 1,                                                                               \
         .shape = shape_,                                                                           \
         .ref = ref_##sym,                                                                          \
+        .grad = grad_##sym,                                                                        \
         .flow = OCT_FLOW_PASS,                                                                     \
         .flags = OCT_OP_ELEMENTWISE,                                                               \
     }

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/elementwise.h"
+#include "op/grad/rules.h"
 
 static oct_status shape(const oct_infer *q)
 {
@@ -87,6 +88,17 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_value *cond = a->node->in[0], *zero = oct_grad_number(a, 1, 0), *dy = a->dy[0];
+
+    if (a->wanted[1])
+        a->dx[1] = oct_grad_sum_to(a->b, OCT_EMIT3(where, cond, dy, zero), a->node->in[1]);
+    if (a->wanted[2])
+        a->dx[2] = oct_grad_sum_to(a->b, OCT_EMIT3(where, cond, zero, dy), a->node->in[2]);
+    return OCT_OK;
+}
+
 const oct_op oct_op_where = {
     .name = "Where",
     .since = 9,
@@ -94,6 +106,7 @@ const oct_op oct_op_where = {
     .max_in = 3,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_TIE,
     .flags = OCT_OP_ELEMENTWISE,
 };

@@ -80,6 +80,21 @@ oct_value *oct_grad_sum_to(oct_builder *b, oct_value *dy, const oct_value *x)
     return b->status ? NULL : oct_grad_reshape(b, dy, &x->type);
 }
 
+oct_value *oct_grad_number(const oct_grad_args *a, int i, double v)
+{
+    return oct_scalar_of(a->b, a->node->in[i]->type.dtype, v);
+}
+
+oct_value *oct_grad_cast(oct_builder *b, oct_value *v, oct_dtype to)
+{
+    oct_node *n;
+
+    if (b->status || v->type.dtype == to) return b->status ? NULL : v;
+    n = oct_emit_node(b, &oct_op_cast, &v, 1, 1);
+    oct_emit_int(b, n, "to", to);
+    return oct_emitted(b, n);
+}
+
 oct_value *oct_grad_scale(oct_builder *b, oct_value *v, double factor)
 {
     if (b->status || factor == 1) return b->status ? NULL : v;

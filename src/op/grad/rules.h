@@ -19,6 +19,16 @@ oct_status oct_grad_ints(const oct_grad_args *a, int i, int64_t *out, int max, i
 
 /* --- values of gradients; sticky, as all emitting --- */
 
+/* One node with one result, in a rule whose arguments are `a`: OCT_EMIT2(mul, x, y). */
+#define OCT_EMIT1(sym, x)       oct_emit(a->b, &oct_op_##sym, x, NULL, NULL)
+#define OCT_EMIT2(sym, x, y)    oct_emit(a->b, &oct_op_##sym, x, y, NULL)
+#define OCT_EMIT3(sym, x, y, z) oct_emit(a->b, &oct_op_##sym, x, y, z)
+
+/* A number of the type of operand i. */
+oct_value *oct_grad_number(const oct_grad_args *a, int i, double v);
+
+oct_value *oct_grad_cast(oct_builder *b, oct_value *v, oct_dtype to); /* Cast, if it needs one */
+
 oct_value *oct_grad_filled(oct_builder *b, const oct_type *like, double v); /* a constant */
 
 /* Sums over the axes along which x was broadcast: the result has x's shape. */

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A network in training: see net.h. */
+#include "train/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/ctx.h"
+#include "detect/detector.h"
+#include "exec/run.h"
+#include "grad/grad.h"
+#include "op/op.h"
+
+enum { ALIGN_FLOATS = 16 }; /* 64 bytes: what is bound so is read in place */
+
+/* Outputs of the plan come in this order: loss, parts, gradients, next statistics. */
+enum { OUT_LOSS, OUT_PARTS, OUT_GRADS };
+
+struct oct_train_net {
+    oct_ctx *ctx;
+    oct_graph *source; /* as given, with PARAM and STATE values */
+    oct_graph *g;      /* the training graph */
+    oct_value *image, *labels;
+    oct_loss_found found;
+    oct_params params, stats;
+    const oct_node **nodes; /* first consumers of parameters */
+    float *weights, *running;
+    float *images_data, *labels_data;
+    int64_t images_len, labels_len;
+    oct_plan *plan;
+    oct_run *run;
+};
+
+/* --- the graph --- */
+
+static oct_status add_labels(oct_train_net *t, const oct_train_net_options *o)
+{
+    const int64_t boxes[] = {o->batch, o->max_boxes, OCT_LABEL_SIZE};
+    const int64_t classes[] = {o->batch};
+    const oct_type type = o->loss->has_boxes ? oct_type_make(OCT_DTYPE_F32, 3, boxes)
+                                             : oct_type_make(OCT_DTYPE_I64, 1, classes);
+    const char *name = oct_graph_fresh_name(t->g, "labels");
+
+    if (!name || !(t->labels = oct_value_new(t->g, name, &type))) return OCT_ERR_MEMORY;
+    return oct_graph_add_input(t->g, t->labels);
+}
+
+/* "name=value" into a loss's settings. */
+static oct_status set_loss(oct_ctx *ctx, const oct_loss_row *row, oct_loss_job *job,
+                           const char *text)
+{
+    const char *eq = strchr(text, '=');
+    const size_t len = eq ? (size_t)(eq - text) : 0;
+    char *end = NULL;
+
+    for (int i = 0; eq && row->settings && row->settings[i].name; i++) {
+        const oct_loss_setting *s = &row->settings[i];
+
+        if (strlen(s->name) != len || memcmp(s->name, text, len) != 0) continue;
+        for (int k = 0; s->words && s->words[k]; k++)
+            if (strcmp(s->words[k], eq + 1) == 0) {
+                job->word[i] = s->words[k];
+                return OCT_OK;
+            }
+        if (s->words)
+            return oct_fail(ctx, OCT_ERR_ARG, "loss %s: '%s' is not possible for %s", row->name,
+                            eq + 1, s->name);
+        job->number[i] = strtod(eq + 1, &end);
+        if (end == eq + 1 || *end)
+            return oct_fail(ctx, OCT_ERR_ARG, "loss %s: %s needs a number, not '%s'", row->name,
+                            s->name, eq + 1);
+        return OCT_OK;
+    }
+    return oct_fail(ctx, OCT_ERR_ARG, "loss %s has no setting '%s'", row->name, text);
+}
+
+static oct_status attach_loss(oct_train_net *t, const oct_train_net_options *o)
+{
+    oct_loss_job job = {.g = t->g};
+
+    OCT_TRY(add_labels(t, o));
+    job.labels = t->labels;
+    oct_loss_defaults(o->loss, &job);
+    for (int32_t i = 0; i < o->n_loss_settings; i++)
+        OCT_TRY(set_loss(t->ctx, o->loss, &job, o->loss_settings[i]));
+    return o->loss->attach(&job, &t->found);
+}
+
+/* Outputs of the network are not outputs of training. */
+static void drop_outputs(oct_graph *g)
+{
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        g->outputs[i]->is_output = false;
+    g->n_outputs = 0;
+}
+
+/* A value that may be an output already, or a constant, gets a copy that is one. */
+static oct_status add_output(oct_graph *g, oct_value *v)
+{
+    oct_builder b = {.g = g};
+
+    if (v->is_output || !v->producer) v = oct_emit(&b, &oct_op_identity, v, NULL, NULL);
+    OCT_TRY(b.status);
+    return oct_graph_add_output(g, v);
+}
+
+/* Only what the loss depends on is trained: a decoding tail has constants, too. */
+static oct_status keep_upstream(oct_train_net *t, oct_train_prepared *p)
+{
+    bool *is_up = oct_arena_array(t->g->arena, (size_t)t->g->root->n_value_ids, sizeof(*is_up));
+    int32_t n = 0;
+
+    if (!is_up) return OCT_ERR_MEMORY;
+    is_up[t->found.loss->id] = true;
+    for (const oct_node *k = t->g->last; k; k = k->prev) {
+        bool any = false;
+
+        for (int32_t i = 0; i < k->n_out; i++)
+            any |= k->out[i] && is_up[k->out[i]->id];
+        for (int32_t i = 0; i < k->n_in && any; i++)
+            if (k->in[i]) is_up[k->in[i]->id] = true;
+    }
+    for (int32_t i = 0; i < p->n_params; i++) {
+        if (is_up[p->params[i].value->id])
+            p->params[n++] = p->params[i];
+        else
+            oct_value_to_const(p->params[i].value);
+    }
+    p->n_params = n;
+    return OCT_OK;
+}
+
+static oct_status differentiate(oct_train_net *t, const oct_train_prepared *p)
+{
+    const size_t n = (size_t)p->n_params;
+    oct_value **wrt = oct_arena_array(t->g->arena, n + 1, sizeof(*wrt));
+    oct_value **grad = oct_arena_array(t->g->arena, n + 1, sizeof(*grad));
+
+    if (!wrt || !grad) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n_params; i++)
+        wrt[i] = p->params[i].value;
+    OCT_TRY(oct_grad(t->g, t->found.loss, wrt, p->n_params, grad));
+    drop_outputs(t->g);
+    OCT_TRY(add_output(t->g, t->found.loss));
+    OCT_TRY(add_output(t->g, t->found.parts));
+    for (int32_t i = 0; i < p->n_params; i++)
+        OCT_TRY(add_output(t->g, grad[i]));
+    for (int32_t i = 0; i < p->n_stats; i++)
+        OCT_TRY(add_output(t->g, p->stats[i].next));
+    return OCT_OK;
+}
+
+/* --- memory --- */
+
+/* The value of the given network that became v: copies keep the ids of values. */
+static oct_status find_source(oct_train_net *t, const oct_value *v, bool is_state, oct_value **out)
+{
+    oct_value *w = v->id < t->source->root->n_value_ids ? t->source->root->values[v->id] : NULL;
+
+    if (!w || !w->data || strcmp(w->name, v->name) != 0)
+        return oct_fail(t->ctx, OCT_ERR_STATE, "the network has no constant '%s'", v->name);
+    oct_value_to_param(w, is_state);
+    *out = w;
+    return OCT_OK;
+}
+
+/* Takes over the constants that training changes; in the training graph they become inputs. */
+static oct_status take_value(oct_train_net *t, oct_params *p, oct_value *v, oct_param_kind kind)
+{
+    oct_value *w = NULL;
+
+    OCT_TRY(find_source(t, v, v->is_state, &w));
+    OCT_TRY(oct_params_add_value(p, w, kind));
+    oct_tensor_unref(v->initial);
+    v->initial = NULL;
+    v->is_state = false;
+    return oct_graph_add_input(t->g, v);
+}
+
+static oct_status take_values(oct_train_net *t, const oct_train_prepared *p)
+{
+    t->nodes = oct_arena_array(t->g->arena, (size_t)p->n_params + 1, sizeof(*t->nodes));
+    if (!t->nodes) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n_params; i++) {
+        t->nodes[i] = p->params[i].node;
+        OCT_TRY(take_value(t, &t->params, p->params[i].value, p->params[i].kind));
+    }
+    for (int32_t i = 0; i < p->n_stats; i++)
+        OCT_TRY(take_value(t, &t->stats, p->stats[i].value, OCT_PARAM_OTHER));
+    OCT_TRY(oct_params_finish(&t->params));
+    return oct_params_finish(&t->stats);
+}
+
+static oct_status take_memory(oct_train_net *t)
+{
+    t->images_len = oct_type_len(&t->image->type);
+    t->labels_len = oct_type_len(&t->labels->type);
+    t->weights = oct_params_buffer(&t->params);
+    t->running = oct_params_buffer(&t->stats);
+    t->images_data = oct_calloc(t->ctx, (size_t)t->images_len, sizeof(float));
+    t->labels_data = oct_calloc(t->ctx, (size_t)t->labels_len, sizeof(int64_t)); /* or floats */
+    if (!t->weights || !t->running || !t->images_data || !t->labels_data) return OCT_ERR_MEMORY;
+    oct_params_load(&t->params, t->weights);
+    oct_params_load(&t->stats, t->running);
+    return OCT_OK;
+}
+
+/* --- the plan --- */
+
+static oct_status bind_flat(oct_train_net *t, const oct_params *p, const float *data)
+{
+    for (int32_t i = 0; i < p->n; i++)
+        OCT_TRY(oct_run_bind_input(t->run, p->v[i].name, data + p->v[i].offset,
+                                   (size_t)p->v[i].len * sizeof(float)));
+    return OCT_OK;
+}
+
+static oct_status compile(oct_train_net *t, int32_t n_threads)
+{
+    oct_plan_options o;
+    size_t size = 0;
+
+    oct_plan_options_init(&o);
+    o.n_threads = n_threads;
+    OCT_TRY(oct_plan_new(t->g, &o, &t->plan));
+    OCT_TRY(oct_run_new(t->ctx, t->plan, &t->run));
+    OCT_TRY(bind_flat(t, &t->params, t->weights));
+    OCT_TRY(bind_flat(t, &t->stats, t->running));
+    OCT_TRY(oct_run_bind_input(t->run, t->image->name, t->images_data,
+                               (size_t)t->images_len * sizeof(float)));
+    (void)oct_type_bytes(&t->labels->type, &size);
+    return oct_run_bind_input(t->run, t->labels->name, t->labels_data, size);
+}
+
+static oct_status build(oct_train_net *t, const oct_graph *g, const oct_train_net_options *o)
+{
+    const oct_value *image = NULL;
+    oct_train_prepared p = {0};
+
+    OCT_TRY(oct_graph_clone(g, &t->source));
+    OCT_TRY(oct_detector_bind(g, o->batch, o->width, o->height, &t->g));
+    OCT_TRY(oct_detector_input(t->g, &image));
+    t->image = t->g->root->values[image->id];
+    if (t->image->type.dtype != OCT_DTYPE_F32)
+        return oct_fail(t->ctx, OCT_ERR_TYPE, "input '%s' is not float32: it cannot be trained",
+                        image->name);
+    OCT_TRY(oct_train_prepare(t->g, &o->prepare, &p));
+    OCT_TRY(attach_loss(t, o));
+    OCT_TRY(keep_upstream(t, &p));
+    if (!p.n_params)
+        return oct_fail(t->ctx, OCT_ERR_UNSUPPORTED, "the network has no float weights to train");
+    OCT_TRY(differentiate(t, &p));
+    OCT_TRY(take_values(t, &p));
+    OCT_TRY(take_memory(t));
+    return compile(t, o->n_threads);
+}
+
+oct_status oct_train_net_new(const oct_graph *g, const oct_train_net_options *o,
+                             oct_train_net **out)
+{
+    oct_train_net *t = oct_calloc(g->ctx, 1, sizeof(*t));
+    oct_status st;
+
+    if (!t) return OCT_ERR_MEMORY;
+    t->ctx = g->ctx;
+    oct_params_init(&t->params, g->ctx);
+    oct_params_init(&t->stats, g->ctx);
+    st = build(t, g, o);
+    if (st) {
+        oct_train_net_free(t);
+        return st;
+    }
+    *out = t;
+    return OCT_OK;
+}
+
+void oct_train_net_free(oct_train_net *t)
+{
+    if (!t) return;
+    oct_run_free(t->run);
+    oct_plan_free(t->plan);
+    oct_free(t->ctx, t->weights);
+    oct_free(t->ctx, t->running);
+    oct_params_fini(&t->params);
+    oct_params_fini(&t->stats);
+    oct_free(t->ctx, t->images_data);
+    oct_free(t->ctx, t->labels_data);
+    oct_graph_free(t->g);
+    oct_graph_free(t->source);
+    oct_free(t->ctx, t);
+}
+
+/* --- what it has --- */
+
+oct_params *oct_train_net_params(oct_train_net *t)
+{
+    return &t->params;
+}
+
+oct_params *oct_train_net_stats(oct_train_net *t)
+{
+    return &t->stats;
+}
+
+float *oct_train_net_weights(const oct_train_net *t)
+{
+    return t->weights;
+}
+
+float *oct_train_net_running(const oct_train_net *t)
+{
+    return t->running;
+}
+
+const oct_node *oct_train_net_node(const oct_train_net *t, int32_t param)
+{
+    return t->nodes[param];
+}
+
+oct_graph *oct_train_net_source(const oct_train_net *t)
+{
+    return t->source;
+}
+
+float *oct_train_net_images(const oct_train_net *t, int64_t *n)
+{
+    *n = t->images_len;
+    return t->images_data;
+}
+
+float *oct_train_net_labels(const oct_train_net *t, int64_t *n)
+{
+    *n = t->labels_len;
+    return t->labels_data;
+}
+
+void *oct_train_net_input(const oct_train_net *t, const char *name)
+{
+    const int32_t param = oct_params_find(&t->params, name),
+                  stat = oct_params_find(&t->stats, name);
+
+    if (param >= 0) return t->weights + t->params.v[param].offset;
+    if (stat >= 0) return t->running + t->stats.v[stat].offset;
+    if (strcmp(name, t->image->name) == 0) return t->images_data;
+    return strcmp(name, t->labels->name) == 0 ? t->labels_data : NULL;
+}
+
+const char *oct_train_net_why(const oct_train_net *t)
+{
+    return t->found.why;
+}
+
+size_t oct_train_net_bytes(const oct_train_net *t)
+{
+    return oct_plan_activation_size(t->plan) + oct_plan_input_size(t->plan) +
+           t->plan->scratch_size +
+           (size_t)(t->params.len + t->stats.len + t->images_len) * sizeof(float);
+}
+
+const oct_plan *oct_train_net_plan(const oct_train_net *t)
+{
+    return t->plan;
+}
+
+oct_run *oct_train_net_run(const oct_train_net *t)
+{
+    return t->run;
+}
+
+/* --- a step --- */
+
+static const float *output(const oct_train_net *t, int32_t i)
+{
+    return t->run->outputs[i]->data;
+}
+
+oct_status oct_train_net_step(oct_train_net *t)
+{
+    return oct_run_execute(t->run);
+}
+
+double oct_train_net_loss(const oct_train_net *t)
+{
+    return (double)output(t, OUT_LOSS)[0];
+}
+
+const float *oct_train_net_parts(const oct_train_net *t, int32_t *n)
+{
+    *n = (int32_t)oct_tensor_len(t->run->outputs[OUT_PARTS]);
+    return output(t, OUT_PARTS);
+}
+
+const float *oct_train_net_grad(const oct_train_net *t, int32_t param)
+{
+    return output(t, OUT_GRADS + param);
+}
+
+void oct_train_net_keep_stats(oct_train_net *t)
+{
+    for (int32_t i = 0; i < t->stats.n; i++)
+        memcpy(t->running + t->stats.v[i].offset, output(t, OUT_GRADS + t->params.n + i),
+               (size_t)t->stats.v[i].len * sizeof(float));
+}
+
+/* --- export --- */
+
+/* Values of a copy of the given network get the floats of `flat`. */
+static oct_status put_back(oct_graph *g, const oct_params *p, const float *flat)
+{
+    for (int32_t i = 0; i < p->n; i++) {
+        oct_value *v = g->root->values[p->v[i].value->id];
+        oct_tensor *c = NULL;
+
+        OCT_TRY(oct_tensor_make(g->ctx, &v->initial->type, &c));
+        memcpy(c->data, flat + p->v[i].offset, (size_t)p->v[i].len * sizeof(float));
+        oct_tensor_unref(v->initial);
+        v->initial = c;
+    }
+    return OCT_OK;
+}
+
+oct_status oct_train_net_export(const oct_train_net *t, const float *weights, const float *running,
+                                oct_graph **out)
+{
+    oct_graph *g = NULL;
+    oct_status st;
+
+    OCT_TRY(oct_graph_clone(t->source, &g));
+    st = put_back(g, &t->params, weights);
+    if (!st) st = put_back(g, &t->stats, running);
+    if (st) {
+        oct_graph_free(g);
+        return st;
+    }
+    oct_graph_params_to_consts(g);
+    *out = g;
+    return OCT_OK;
+}

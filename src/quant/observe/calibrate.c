@@ -93,13 +93,13 @@ typedef struct pass {
     const oct_graph *bound;
     oct_feed *feed;
     oct_map by_name; /* of a watched value: its index + 1 */
-    struct seer {
+    struct worker {
         struct pass *pass;
         oct_watch *watch; /* of this worker; the calibration's own for worker 0 */
         double *scratch;  /* sums of one image */
         int64_t hook_ns;
-    } seers[OCT_MAX_WORKERS];
-    int32_t n_seers;
+    } workers[OCT_MAX_WORKERS];
+    int32_t n_workers;
     int64_t max_channels;
 } pass;
 
@@ -127,7 +127,7 @@ static double on_grid(double sum, int64_t n, double grid)
 }
 
 /* An image's means, divided by the number of images of an item. */
-static void see_means(struct seer *k, oct_watch *w, const oct_value_view *s, int64_t batch)
+static void see_means(struct worker *k, oct_watch *w, const oct_value_view *s, int64_t batch)
 {
     memset(k->scratch, 0, (size_t)w->channels * sizeof(double));
     if (s->planar)
@@ -153,7 +153,7 @@ static void add_squares(const oct_value_view *s, double *sum)
 }
 
 /* As the means, but finer: deviations of a thousandth count. */
-static void see_squares(struct seer *k, oct_watch *w, const oct_value_view *s, int64_t batch)
+static void see_squares(struct worker *k, oct_watch *w, const oct_value_view *s, int64_t batch)
 {
     memset(k->scratch, 0, (size_t)w->channels * sizeof(double));
     add_squares(s, k->scratch);
@@ -161,7 +161,7 @@ static void see_squares(struct seer *k, oct_watch *w, const oct_value_view *s, i
         w->square[c] += on_grid(k->scratch[c], s->pixels * batch, 0x1p-24);
 }
 
-static void see(struct seer *k, oct_watch *w, const oct_seen *seen)
+static void see(struct worker *k, oct_watch *w, const oct_seen *seen)
 {
     const int32_t rank = seen->type->rank;
     const int64_t batch = rank >= 2 ? seen->type->dim[0] : 1;
@@ -183,7 +183,7 @@ static void see(struct seer *k, oct_watch *w, const oct_seen *seen)
 
 static oct_status on_value(void *user, const oct_seen *seen)
 {
-    struct seer *k = user;
+    struct worker *k = user;
     const int64_t start = oct_time_ns();
     const uintptr_t at = (uintptr_t)oct_map_get(&k->pass->by_name, seen->value->name);
 
@@ -196,14 +196,14 @@ static oct_status begin(void *user, int32_t worker, oct_run *r)
 {
     pass *p = user;
 
-    oct_run_set_seen_hook(r, on_value, &p->seers[worker]);
+    oct_run_set_seen_hook(r, on_value, &p->workers[worker]);
     return OCT_OK;
 }
 
 static oct_status after(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, int64_t index)
 {
     pass *p = user;
-    const struct seer *k = &p->seers[worker];
+    const struct worker *k = &p->workers[worker];
 
     OCT_TRY(oct_run_show_inputs(r));
     for (int32_t i = 0; i < p->c->n; i++)
@@ -248,8 +248,8 @@ static oct_status prepare(pass *p, uint8_t *wanted)
         p->max_channels = OCT_MAX(p->max_channels, c->watch[i].channels);
         OCT_TRY(oct_map_put(&p->by_name, c->watch[i].value->name, (void *)(uintptr_t)(i + 1)));
     }
-    for (int32_t k = 0; k < p->n_seers; k++) {
-        struct seer *s = &p->seers[k];
+    for (int32_t k = 0; k < p->n_workers; k++) {
+        struct worker *s = &p->workers[k];
 
         s->pass = p;
         s->watch = c->watch;
@@ -264,9 +264,9 @@ static oct_status merge(pass *p)
 {
     oct_calibration *c = p->c;
 
-    for (int32_t k = 1; k < p->n_seers; k++)
+    for (int32_t k = 1; k < p->n_workers; k++)
         for (int32_t i = 0; i < c->n; i++) {
-            const oct_watch *w = &p->seers[k].watch[i];
+            const oct_watch *w = &p->workers[k].watch[i];
 
             if (w->range) OCT_TRY(oct_observer_merge(c->watch[i].range, w->range));
             for (int64_t ch = 0; w->sum && ch < w->channels; ch++)
@@ -281,7 +281,7 @@ static oct_status run_pass(pass *p, const uint8_t *wanted, int32_t n_threads)
 {
     oct_calibration *c = p->c;
     const oct_feed_job job = {
-        .what = "calibrating", .n_workers = p->n_seers, .begin = begin, .one = after, .user = p};
+        .what = "calibrating", .n_workers = p->n_workers, .begin = begin, .one = after, .user = p};
     const int64_t start = oct_time_ns();
     oct_plan_options o;
     oct_plan *plan = NULL;
@@ -295,8 +295,8 @@ static oct_status run_pass(pass *p, const uint8_t *wanted, int32_t n_threads)
     if (st) return st;
     c->images += oct_feed_size(p->feed);
     c->seconds += (double)(oct_time_ns() - start) * 1e-9;
-    for (int32_t k = 0; k < p->n_seers; k++) /* side by side, so each counts for its share */
-        c->hook_seconds += (double)p->seers[k].hook_ns * 1e-9 / (double)p->n_seers;
+    for (int32_t k = 0; k < p->n_workers; k++) /* side by side, so each counts for its share */
+        c->hook_seconds += (double)p->workers[k].hook_ns * 1e-9 / (double)p->n_workers;
     return merge(p);
 }
 
@@ -309,12 +309,12 @@ oct_status oct_calibrate(oct_calibration *c, const oct_graph *bound, oct_feed *f
 
     if (!wanted) return OCT_ERR_MEMORY;
     oct_map_init(&p.by_name, c->ctx);
-    oct_feed_workers(f, c->ctx, &p.n_seers, &n_threads);
+    oct_feed_workers(f, c->ctx, &p.n_workers, &n_threads);
     st = prepare(&p, wanted);
     if (!st) st = run_pass(&p, wanted, n_threads);
-    for (int32_t k = 0; k < p.n_seers; k++) {
-        if (k > 0) free_watches(c->ctx, p.seers[k].watch, c->n);
-        oct_free(c->ctx, p.seers[k].scratch);
+    for (int32_t k = 0; k < p.n_workers; k++) {
+        if (k > 0) free_watches(c->ctx, p.workers[k].watch, c->n);
+        oct_free(c->ctx, p.workers[k].scratch);
     }
     oct_map_fini(&p.by_name);
     oct_free(c->ctx, wanted);

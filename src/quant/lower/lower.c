@@ -7,6 +7,7 @@
 #include "op/channels.h"
 #include "op/op.h"
 #include "op/quant.h"
+#include "pass/pass.h"
 #include "pass/rewrite.h"
 #include "quant/lower/lower_parts.h"
 
@@ -339,8 +340,11 @@ static oct_status drop_unread(oct_lowering *l)
 /* Rewrites that give the same values faster in ONNX Runtime: a simulation does without. */
 static oct_status suit_runtime(oct_lowering *l)
 {
+    int n_changed = 0;
+
     if (l->target->flags & OCT_TARGET_CHANNELS_LAST) {
-        OCT_TRY(oct_lowering_tail(l));
+        /* Boxes and scores stay separate: it saves two copies of a detector's whole output. */
+        OCT_TRY(oct_pass_run(&oct_pass_cut_early, l->g, &n_changed));
         OCT_TRY(oct_lowering_products(l));
         OCT_TRY(oct_lowering_codes(l));
         OCT_TRY(oct_lowering_dfl(l));

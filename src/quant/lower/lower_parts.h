@@ -83,10 +83,9 @@ oct_status oct_lowering_names(oct_lowering *l);
 /* ort_softmax.c: for runtimes that are slow along other axes than the last. */
 oct_status oct_lowering_softmax(oct_lowering *l);
 
-/* ort_resize.c, ort_dfl.c, ort_matmul.c, ort_tail.c: for runtimes that compute in NHWC. */
+/* ort_resize.c, ort_dfl.c, ort_matmul.c: for runtimes that compute in NHWC. */
 oct_status oct_lowering_codes(oct_lowering *l);
 oct_status oct_lowering_dfl(oct_lowering *l); /* after ort_matmul.c, whose last step it undoes */
 oct_status oct_lowering_products(oct_lowering *l);
-oct_status oct_lowering_tail(oct_lowering *l);
 
 #endif

@@ -194,13 +194,19 @@ OCT_API void oct_graph_quant_info(const oct_graph *g, oct_quant_info *out);
  * Written to `text`, at most `size` bytes with its end, which it returns. */
 OCT_API const char *oct_graph_quant_text(const oct_graph *g, char *text, size_t size);
 
+/** Faults of a quantized network, one sentence each. */
+typedef struct oct_fault_list oct_fault_list;
+
 /**
- * Says what is wrong with the integers of a network that is quantized already (by whomever), one
- * sentence (borrowed during the call) for each fault, told from its scales alone: boxes and scores
- * joined under one scale. Silent about a float network.
+ * Finds what is wrong with the integers of a network that is quantized already (by whomever), from
+ * its scales alone: boxes and scores concatenated under one scale. A float network has no faults.
+ * The caller frees *out; the graph is needed during the call only.
  */
-OCT_API oct_status oct_graph_diagnose(const oct_graph *g,
-                                      void (*say)(void *user, const char *sentence), void *user);
+OCT_API oct_status oct_graph_diagnose(const oct_graph *g, oct_fault_list **out);
+OCT_API void oct_fault_list_free(oct_fault_list *f); /**< accepts NULL */
+
+/** Fault i as a sentence, which lives as long as `f`; NULL beyond the last. */
+OCT_API const char *oct_fault_list_at(const oct_fault_list *f, int32_t i);
 
 /** A quantized tensor of a network: a value, or a value as one node reads it. */
 typedef struct oct_scale_info {

@@ -130,12 +130,13 @@ void cli_classes_json(cli_json *j, const oct_detector *net, const oct_dataset *d
 
 /* --- a broken network --- */
 
-static void say(void *user, const char *sentence)
-{
-    cli_note(user, "note: %s", sentence);
-}
-
+/* Only a hint: what cannot be diagnosed is no error. */
 void cli_diagnose(cli *c, const oct_graph *g)
 {
-    (void)oct_graph_diagnose(g, say, c); /* only a hint: it cannot fail */
+    oct_fault_list *f = NULL;
+
+    if (oct_graph_diagnose(g, &f)) return;
+    for (int32_t i = 0; oct_fault_list_at(f, i); i++)
+        cli_note(c, "note: %s", oct_fault_list_at(f, i));
+    oct_fault_list_free(f);
 }

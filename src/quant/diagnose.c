@@ -55,8 +55,8 @@ static float scale_of(const oct_qmap *m, const oct_value *v)
     return scale;
 }
 
-static oct_status look_at_concat(const oct_qmap *m, const oct_node *n, oct_arena *a,
-                                 const char **out)
+/* *out: what is wrong with it, or NULL. */
+static oct_status check_concat(const oct_qmap *m, const oct_node *n, oct_arena *a, const char **out)
 {
     const float scale = scale_of(m, n->out[0]);
     int32_t least = -1, most = -1;
@@ -89,7 +89,7 @@ oct_status oct_qmap_faults(const oct_qmap *m, oct_arena *a, oct_qfault **faults,
     for (const oct_node *k = m->g->first; k; k = k->next) {
         if (!oct_node_is(k, &oct_op_concat)) continue;
         list[found].node = k;
-        OCT_TRY(look_at_concat(m, k, a, &list[found].text));
+        OCT_TRY(check_concat(m, k, a, &list[found].text));
         found += list[found].text != NULL;
     }
     *faults = list;
@@ -97,41 +97,46 @@ oct_status oct_qmap_faults(const oct_qmap *m, oct_arena *a, oct_qfault **faults,
     return OCT_OK;
 }
 
-oct_status oct_qmap_diagnose(const oct_qmap *m, oct_arena *a, const char *const **sentences, int *n)
-{
-    oct_qfault *faults = NULL;
-    const char **list;
+/* --- the public list --- */
 
-    OCT_TRY(oct_qmap_faults(m, a, &faults, n));
-    if (!(list = oct_arena_array(a, (size_t)*n + 1, sizeof(*list)))) return OCT_ERR_MEMORY;
-    for (int i = 0; i < *n; i++)
-        list[i] = faults[i].text;
-    *sentences = list;
+struct oct_fault_list {
+    oct_ctx *ctx;
+    oct_arena *arena;
+    oct_qfault *faults; /* their nodes are gone */
+    int n;
+};
+
+oct_status oct_graph_diagnose(const oct_graph *g, oct_fault_list **out)
+{
+    OCT_ENTER(g->ctx);
+    oct_fault_list *f = oct_calloc(g->ctx, 1, sizeof(*f));
+    oct_graph *plain = NULL;
+    oct_qmap *m = NULL;
+    oct_status st;
+
+    if (!f) return OCT_ERR_MEMORY;
+    f->ctx = g->ctx;
+    f->arena = oct_arena_new(g->ctx);
+    st = f->arena ? oct_raise(g, &plain, &m) : OCT_ERR_MEMORY;
+    if (!st) st = oct_qmap_faults(m, f->arena, &f->faults, &f->n);
+    oct_qmap_free(m);
+    oct_graph_free(plain);
+    if (st) {
+        oct_fault_list_free(f);
+        return st;
+    }
+    *out = f;
     return OCT_OK;
 }
 
-oct_status oct_graph_diagnose(const oct_graph *g, void (*say)(void *user, const char *sentence),
-                              void *user)
+void oct_fault_list_free(oct_fault_list *f)
 {
-    OCT_ENTER(g->ctx);
-    const char *const *sentences = NULL;
-    oct_arena *a = NULL;
-    oct_graph *f = NULL;
-    oct_qmap *m = NULL;
-    oct_status st;
-    int n = 0;
+    if (!f) return;
+    oct_arena_free(f->arena);
+    oct_free(f->ctx, f);
+}
 
-    if ((st = oct_raise(g, &f, &m))) goto done;
-    if (!(a = oct_arena_new(g->ctx))) {
-        st = OCT_ERR_MEMORY;
-        goto done;
-    }
-    if ((st = oct_qmap_diagnose(m, a, &sentences, &n))) goto done;
-    for (int i = 0; i < n; i++)
-        say(user, sentences[i]);
-done:
-    oct_arena_free(a);
-    oct_qmap_free(m);
-    oct_graph_free(f);
-    return st;
+const char *oct_fault_list_at(const oct_fault_list *f, int32_t i)
+{
+    return i >= 0 && i < f->n ? f->faults[i].text : NULL;
 }

@@ -19,8 +19,4 @@ typedef struct oct_qfault {
 /* All faults in graph order; the array is in the arena. */
 oct_status oct_qmap_faults(const oct_qmap *m, oct_arena *a, oct_qfault **faults, int *n);
 
-/* One sentence for each fault, in graph order, in the arena. */
-oct_status oct_qmap_diagnose(const oct_qmap *m, oct_arena *a, const char *const **sentences,
-                             int *n);
-
 #endif

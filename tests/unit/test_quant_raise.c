@@ -274,26 +274,21 @@ static void says_what_is_wrong(void **state)
     fixture *f = *state;
 
     for (int i = 0; i < 3; i++) {
-        const char *const *sentences = NULL;
+        oct_qfault *faults = NULL;
         raised r;
         int n = -1;
 
         raise_graph(f->ctx, load(f, "models", files[i]), &r);
-        assert_ok(f->ctx, oct_qmap_diagnose(r.m, r.m->arena, &sentences, &n));
+        assert_ok(f->ctx, oct_qmap_faults(r.m, r.m->arena, &faults, &n));
         assert_int_equal(n, i == 0);
         if (n) {
-            assert_non_null(strstr(sentences[0], "'/model.22/Concat_3'"));
-            assert_non_null(strstr(sentences[0], "(up to 637)"));
-            assert_non_null(strstr(sentences[0], "(up to 0.89)"));
-            assert_non_null(strstr(sentences[0], "one scale of 2.5"));
+            assert_non_null(strstr(faults[0].text, "'/model.22/Concat_3'"));
+            assert_non_null(strstr(faults[0].text, "(up to 637)"));
+            assert_non_null(strstr(faults[0].text, "(up to 0.89)"));
+            assert_non_null(strstr(faults[0].text, "one scale of 2.5"));
         }
         raised_free(&r);
     }
-}
-
-static void take(void *user, const char *sentence)
-{
-    snprintf(user, 300, "%s", sentence);
 }
 
 /* From a Sigmoid's nature alone, when all operands share the scale. */
@@ -306,11 +301,15 @@ static void knows_probabilities(void **state)
     oct_value *boxes = qdq(f, emit(f, &oct_op_relu, x, NULL), OCT_DTYPE_U8, &scale, &zero, 1, 1);
     oct_value *s = emit(f, &oct_op_sigmoid, x, NULL);
     oct_value *const in[] = {boxes, qdq(f, s, OCT_DTYPE_U8, &scale, &zero, 1, 1)};
-    char said[300] = "";
+    oct_fault_list *faults = NULL;
 
     output(f, qdq(f, concat(f, in, 2, 1), OCT_DTYPE_U8, &scale, &zero, 1, 1));
-    assert_ok(f->ctx, oct_graph_diagnose(f->g, take, said));
-    assert_non_null(strstr(said, "nothing but zeros"));
+    assert_ok(f->ctx, oct_graph_diagnose(f->g, &faults));
+    assert_non_null(strstr(oct_fault_list_at(faults, 0), "nothing but zeros"));
+    assert_null(oct_fault_list_at(faults, 1));
+    assert_null(oct_fault_list_at(faults, -1));
+    oct_fault_list_free(faults);
+    oct_fault_list_free(NULL);
 }
 
 /* --- operators on integers, each alone --- */

@@ -71,31 +71,10 @@ static oct_status check_filter(cli *c, const oct_graph *g, const cli_regex *re, 
                     filter, cli_near_text(&near));
 }
 
-/* Faults of a file that is quantized already, one sentence each. */
-typedef struct faults {
-    char **text;
-    int n;
-} faults;
-
-static void add_fault(void *user, const char *sentence)
-{
-    faults *f = user;
-
-    f->text = cli_realloc(f->text, (size_t)f->n + 1, sizeof(*f->text));
-    f->text[f->n++] = cli_format("%s", sentence);
-}
-
-static void faults_fini(faults *f)
-{
-    for (int i = 0; i < f->n; i++)
-        free(f->text[i]);
-    free(f->text);
-}
-
 /* If octet cannot read the integers of a file, inspect still shows the rest. */
-static void find_faults(const cli *c, const oct_graph *g, faults *f)
+static void find_faults(const cli *c, const oct_graph *g, oct_fault_list **f)
 {
-    if (oct_graph_diagnose(g, add_fault, f))
+    if (oct_graph_diagnose(g, f))
         cli_note(c, "note: the integers of this file were not checked: %s", oct_ctx_error(c->ctx));
 }
 
@@ -187,16 +166,20 @@ static void print_operators(const cli_totals *total)
     cli_table_free(t);
 }
 
-static void print_faults(const faults *f)
+static void print_faults(const oct_fault_list *f)
 {
-    for (int i = 0; i < f->n; i++) {
-        cli_text_clean(f->text[i]);
+    for (int32_t i = 0; f && oct_fault_list_at(f, i); i++) {
+        char *text = cli_format("%s", oct_fault_list_at(f, i));
+
+        cli_text_clean(text);
         (void)puts(i ? "" : "\nWhat is wrong with it:");
-        cli_wrap(stdout, f->text[i], 2, cli_text_columns(stdout));
+        cli_wrap(stdout, text, 2, cli_text_columns(stdout));
+        free(text);
     }
 }
 
-static void print_text(const char *path, const oct_graph *g, const cli_regex *re, const faults *f)
+static void print_text(const char *path, const oct_graph *g, const cli_regex *re,
+                       const oct_fault_list *f)
 {
     const char *producer = oct_graph_producer(g);
     char size[CLI_UNIT_SIZE], weights[CLI_UNIT_SIZE], head[1024], what[512];
@@ -294,7 +277,7 @@ static cli_json *quantization_json(const oct_graph *g)
 }
 
 static oct_status print_json(cli *c, const char *path, const oct_graph *g, const cli_regex *re,
-                             const faults *f)
+                             const oct_fault_list *f)
 {
     cli_json *j = cli_json_object(), *nodes = cli_json_array(), *warnings = cli_json_array();
     cli_totals total;
@@ -318,8 +301,8 @@ static oct_status print_json(cli *c, const char *path, const oct_graph *g, const
     cli_json_int(j, "params", total.params);
     cli_json_int(j, "macs", total.macs);
     cli_json_int(j, "weight_bytes", total.weight_bytes);
-    for (int i = 0; i < f->n; i++)
-        cli_json_str(warnings, NULL, f->text[i]);
+    for (int32_t i = 0; f && oct_fault_list_at(f, i); i++)
+        cli_json_str(warnings, NULL, oct_fault_list_at(f, i));
     cli_json_add(j, "warnings", warnings);
     st = cli_json_print(c, j);
     cli_json_free(j);
@@ -332,7 +315,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     const args *a = argp;
     oct_graph *g = NULL;
     cli_regex *re = NULL;
-    faults f = {0};
+    oct_fault_list *f = NULL;
     oct_status st = OCT_OK;
 
     if (a->qmap && !a->scales)
@@ -353,11 +336,11 @@ static oct_status run(cli *c, const void *argp, char **files)
     }
     find_faults(c, g, &f);
     if (c->opt.json)
-        st = print_json(c, files[0], g, re, &f);
+        st = print_json(c, files[0], g, re, f);
     else if (!(c->opt.quiet && a->graph))
-        print_text(files[0], g, re, &f);
+        print_text(files[0], g, re, f);
 done:
-    faults_fini(&f);
+    oct_fault_list_free(f);
     oct_graph_free(g);
     cli_regex_free(re);
     return st;

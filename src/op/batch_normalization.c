@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "op/grad/layers.h"
 #include "op/moments.h"
 
 enum { EPSILON, MOMENTUM, TRAINING };
@@ -126,6 +127,7 @@ const oct_op oct_op_batch_normalization = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = oct_grad_batch_normalization,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .fuses = OCT_FUSES_ACT | OCT_FUSES_ELSEWHERE, /* one that could not be folded */

@@ -2,6 +2,7 @@
 /* Conv and ConvTranspose: any number of spatial dims, groups, dilation. */
 #include "base/parallel.h"
 #include "op/conv_geometry.h"
+#include "op/grad/layers.h"
 #include "op/work.h"
 
 typedef struct conv_job {
@@ -200,6 +201,7 @@ const oct_op oct_op_conv = {
     .attrs = oct_conv_attrs,
     .shape = conv_shape,
     .ref = conv_ref,
+    .grad = oct_grad_conv,
     .macs = conv_macs,
     .work = conv_work,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}},
@@ -228,6 +230,7 @@ const oct_op oct_op_conv_transpose = {
     .attrs = transpose_attrs,
     .shape = transpose_shape,
     .ref = transpose_ref,
+    .grad = oct_grad_conv_transpose,
     .macs = transpose_macs,
     .work = transpose_work,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}, .weight_axis = 1},

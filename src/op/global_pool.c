@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/channels.h"
+#include "op/grad/layers.h"
 #include "op/moments.h"
 
 enum { P };
@@ -104,6 +105,7 @@ const oct_op oct_op_global_average_pool = {
     .attrs = no_attrs,
     .shape = shape,
     .ref = average_ref,
+    .grad = oct_grad_global_average_pool,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };
@@ -116,6 +118,7 @@ const oct_op oct_op_global_max_pool = {
     .attrs = no_attrs,
     .shape = shape,
     .ref = max_ref,
+    .grad = oct_grad_global_max_pool,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .moves = &oct_moves_global_pool,
@@ -129,6 +132,7 @@ const oct_op oct_op_global_lp_pool = {
     .attrs = lp_attrs,
     .shape = shape,
     .ref = lp_ref,
+    .grad = oct_grad_global_lp_pool,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

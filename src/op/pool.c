@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "op/grad/layers.h"
 #include "op/pool.h"
 #include "op/work.h"
 
@@ -188,6 +189,7 @@ const oct_op oct_op_max_pool = {
     .attrs = max_attrs,
     .shape = max_shape,
     .ref = max_ref,
+    .grad = oct_grad_max_pool,
     .work = work,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
@@ -229,6 +231,7 @@ const oct_op oct_op_average_pool = {
     .attrs = average_attrs,
     .shape = float_shape,
     .ref = average_ref,
+    .grad = oct_grad_average_pool,
     .work = work,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
@@ -267,6 +270,7 @@ const oct_op oct_op_lp_pool = {
     .attrs = lp_attrs,
     .shape = float_shape,
     .ref = lp_ref,
+    .grad = oct_grad_lp_pool,
     .work = work,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,

@@ -25,7 +25,7 @@
  * A size may be a letter: a random number from 1 to 4, the same wherever the letter stands in the
  * case. With ~ after it, it is 1 half of the time: 2xC~xH broadcasts. Cases with letters are run
  * several times. Attributes: "axis=1 pads=1,1,0,0 mode=linear axis=-2..1 keepdims=0..1", where ..
- * is a random integer in a range.
+ * is a random integer in a range; a word "loss:1" among them: only the first result counts.
  */
 typedef struct grad_case {
     const oct_op *op;
@@ -55,6 +55,7 @@ typedef struct grad_test {
     oct_value *wrt[GRAD_MAX_IN]; /* those that are inputs of the graph */
     oct_tensor *x[GRAD_MAX_IN];  /* their elements */
     int n_in, n_wrt;
+    int n_loss; /* results that count; 0: all */
 } grad_test;
 
 /* One size of a shape: a number, or a letter's. */
@@ -222,6 +223,10 @@ static inline oct_node *grad_node(grad_test *t)
     for (char *save, *word = strtok_r(attrs, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         char *value = strchr(word, '=');
 
+        if (strncmp(word, "loss:", 5) == 0) {
+            t->n_loss = atoi(word + 5);
+            continue;
+        }
         assert_non_null(value);
         *value = 0;
         grad_attribute(t, n, word, value + 1);
@@ -236,7 +241,7 @@ static inline oct_value *grad_loss(grad_test *t, const oct_node *n)
     oct_builder *b = &t->f->b;
     oct_value *sum = NULL;
 
-    for (int32_t i = 0; i < n->n_out; i++) {
+    for (int32_t i = 0; i < (t->n_loss ? t->n_loss : n->n_out); i++) {
         oct_value *y = n->out[i], *part;
 
         if (!y || y->type.dtype != t->dtype) continue;

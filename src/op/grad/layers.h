@@ -5,6 +5,15 @@
 
 #include "graph/op.h"
 
+oct_status oct_grad_conv(const oct_grad_args *a);
+oct_status oct_grad_conv_transpose(const oct_grad_args *a);
+oct_status oct_grad_max_pool(const oct_grad_args *a);
+oct_status oct_grad_average_pool(const oct_grad_args *a);
+oct_status oct_grad_lp_pool(const oct_grad_args *a);
+oct_status oct_grad_global_average_pool(const oct_grad_args *a);
+oct_status oct_grad_global_max_pool(const oct_grad_args *a);
+oct_status oct_grad_global_lp_pool(const oct_grad_args *a);
+oct_status oct_grad_batch_normalization(const oct_grad_args *a);
 oct_status oct_grad_resize(const oct_grad_args *a); /* Resize, Upsample */
 
 #endif

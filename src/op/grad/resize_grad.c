@@ -61,8 +61,7 @@ static oct_status read_axes(const oct_node *n, const oct_type *dy, oct_type *x,
 
         if (in < 1 && out > 0) return oct_node_fail(n, OCT_ERR_SHAPE, "axis %d is empty", (int)d);
         axis[d] = (oct_resample_axis){in, out, by_size, 0, 1};
-        /* A float is as exact as scales of a file, but not as a quotient of sizes. */
-        if (scales && scales[d] != (float)by_size) axis[d].scale = (double)scales[d];
+        if (scales && scales[d] != 0) axis[d].scale = (double)scales[d];
         if (!(axis[d].scale > 0) && out > 0)
             return oct_node_fail(n, OCT_ERR_SHAPE, "scale %g", axis[d].scale);
         if (!roi) continue;
@@ -142,7 +141,10 @@ oct_status oct_grad_resize(const oct_grad_args *a)
 
     OCT_TRY(oct_resize_axes_of(n, x, axis));
     for (int32_t d = 0; d < x->rank; d++) {
-        scales[d] = (float)axis[d].scale;
+        const double by_size = (double)axis[d].out / (double)axis[d].in;
+
+        /* A float holds the scales of a file exactly, but not a quotient of sizes. */
+        scales[d] = axis[d].scale == by_size ? 0 : (float)axis[d].scale;
         roi[d] = (float)axis[d].roi_start;
         roi[x->rank + d] = (float)axis[d].roi_end;
     }
@@ -176,9 +178,10 @@ static const oct_attr_def attrs[] = {
      .kind = OCT_ATTR_STRING,
      .def = {.s = "round_prefer_floor"},
      .n_def = 18},
-    {.name = "roi", .kind = OCT_ATTR_F32S, .no_default = true},    /* starts, then ends */
-    {.name = "scales", .kind = OCT_ATTR_F32S, .no_default = true}, /* of each axis */
-    {.name = "shape", .kind = OCT_ATTR_INTS, .required = true},    /* of x */
+    {.name = "roi", .kind = OCT_ATTR_F32S, .no_default = true}, /* starts, then ends */
+    /* Of each axis; 0 or absent: the quotient of its sizes. */
+    {.name = "scales", .kind = OCT_ATTR_F32S, .no_default = true},
+    {.name = "shape", .kind = OCT_ATTR_INTS, .required = true}, /* of x */
     {0},
 };
 

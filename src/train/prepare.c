@@ -36,6 +36,19 @@ static bool has_module_name(const oct_value *v)
     return v->name[0] != '/' && strchr(v->name, '.') && !strstr(v->name, "Constant");
 }
 
+/* The expectation over the bins of a box's side (DFL) is spelt as a layer with one filter, whose
+ * weights are the bins: 0, 1, 2 .. It is a formula. */
+static bool is_expectation(const oct_node *n, const oct_tensor *w)
+{
+    const int64_t len = oct_tensor_len(w);
+    oct_weight_axes axes;
+
+    if (!oct_weight_axes_of(n, &axes) || axes.n_out != 1 || len < 2) return false;
+    for (int64_t i = 0; i < len; i++)
+        if (((const float *)w->data)[i] != (float)i) return false;
+    return true;
+}
+
 /* What operand i of a node is, if training changes it. */
 static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
 {
@@ -49,7 +62,7 @@ static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
     }
     if (is_layer && (i == 1 || i == 2)) {
         *kind = i == 1 ? OCT_PARAM_WEIGHT : OCT_PARAM_BIAS;
-        return i == 2 || v->type.rank >= 2;
+        return i == 2 || (v->type.rank >= 2 && !is_expectation(n, v->data));
     }
     *kind = OCT_PARAM_OTHER;
     if (oct_node_is(n, &oct_op_p_relu)) return i == 1;

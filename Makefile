@@ -54,7 +54,9 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_qdq.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_safetensors.py $(BUILD)/tests/train_files || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_tensorboard.py $(BUILD)/tests/train_files || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_random.py $(BUILD)/tests/random_graphs \
 		--count $(if $(QUICK),100,2500) || status=1; \

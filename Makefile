@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
-.PHONY: all test test-unit abi demo accuracy agreement bench-peers check-peers format format-check coverage fuzz \
+.PHONY: all test test-unit abi demo accuracy agreement bench-peers check-losses check-peers format format-check coverage fuzz \
 	configure install uninstall dist deb check-deb clean help
 
 all: configure
@@ -48,6 +48,20 @@ $(PEERS)/ready: tests/peers/requirements.txt
 	@$(PEERS)/bin/pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
+# PyTorch is large: in an environment of its own, made on request. check-peers uses it if it is there.
+LOSS_PEERS = .venv-losses
+LOSS_PEERS_PYTHON = $(if $(wildcard $(LOSS_PEERS)/ready),$(LOSS_PEERS),$(PEERS))/bin/python
+
+$(LOSS_PEERS)/ready: tests/peers/requirements-losses.txt
+	@tools/install-packages peers
+	@python3 -m venv $(LOSS_PEERS)
+	@$(LOSS_PEERS)/bin/pip install -q --disable-pip-version-check -r $<
+	@$(LOSS_PEERS)/bin/pip install -q --disable-pip-version-check --no-deps super-gradients==3.7.1
+	@touch $@
+
+check-losses: all $(LOSS_PEERS)/ready
+	@$(LOSS_PEERS)/bin/python tests/peers/check_losses.py $(BUILD)/tests/loss_values
+
 check-peers: all $(PEERS)/ready
 	@status=0; \
 	$(PEERS_PYTHON) tests/peers/check_coco.py $(BUILD)/octet $(QUICK) || status=1; \
@@ -55,6 +69,7 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_qdq.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_safetensors.py $(BUILD)/tests/train_files || status=1; \
+	$(LOSS_PEERS_PYTHON) tests/peers/check_losses.py $(BUILD)/tests/loss_values || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_tensorboard.py $(BUILD)/tests/train_files || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \
@@ -120,6 +135,7 @@ help:
 	@echo 'make abi          record a change of the library that programs see (tests/abi)'
 	@echo 'make demo         a trained detector quantized, scored, timed and shown'
 	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
+	@echo 'make check-losses losses of detectors against ultralytics and super-gradients (installs PyTorch)'
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'
 	@echo 'make accuracy     what INT8 costs each network on each target (needs ../shared)'
 	@echo 'make agreement    how well INT8 repeats float, for builds with other settings (OTHERS)'

@@ -16,18 +16,15 @@ oct_status oct_dfl_head_alloc(oct_dfl_head *h, const oct_dfl_loss *loss, oct_are
                               int n_threads)
 {
     const size_t batch = (size_t)h->batch, anchors = (size_t)h->n_anchors;
-    const size_t boxes = batch * (size_t)h->max_boxes + 1, all = batch * anchors + 1;
+    const size_t all = batch * anchors + 1;
 
     h->n_threads = (int)OCT_MAX(1, OCT_MIN(n_threads, h->batch));
     h->work_size = loss->is_atss ? oct_assign_atss_work(&loss->atss, &h->levels)
-                                 : oct_assign_tal_work(&loss->tal, h->max_boxes);
+                                 : oct_assign_tal_work(&loss->tal, h->labels.max);
     h->work_size = (h->work_size / 64 + 1) * 64; /* aligned for the next thread */
     const size_t threads = (size_t)h->n_threads;
     h->point = oct_arena_array(arena, 2 * anchors + 1, sizeof(double));
     h->stride = oct_arena_array(arena, anchors + 1, sizeof(double));
-    h->box = oct_arena_array(arena, 4 * boxes, sizeof(double));
-    h->label = oct_arena_array(arena, boxes, sizeof(int32_t));
-    h->n_boxes = oct_arena_array(arena, batch + 1, sizeof(int64_t));
     h->assigned.box = oct_arena_array(arena, all, sizeof(int32_t));
     h->assigned.label = oct_arena_array(arena, all, sizeof(int32_t));
     h->assigned.q = oct_arena_array(arena, all, sizeof(double));
@@ -36,9 +33,8 @@ oct_status oct_dfl_head_alloc(oct_dfl_head *h, const oct_dfl_loss *loss, oct_are
     h->row = oct_arena_array(arena, 2 * threads * (size_t)h->n_classes + 1, sizeof(double));
     h->work = oct_arena_array(arena, threads, h->work_size);
     h->part = oct_arena_array(arena, batch + 1, sizeof(*h->part));
-    if (!h->point || !h->stride || !h->box || !h->label || !h->n_boxes || !h->assigned.box ||
-        !h->assigned.label || !h->assigned.q || !h->score || !h->pred || !h->row || !h->work ||
-        !h->part)
+    if (!h->point || !h->stride || !h->assigned.box || !h->assigned.label || !h->assigned.q ||
+        !h->score || !h->pred || !h->row || !h->work || !h->part)
         return OCT_ERR_MEMORY;
     oct_anchors_fill(&h->levels, .5, h->point, h->stride);
     return OCT_OK;
@@ -83,11 +79,11 @@ static void assign_picture(const job *j, int64_t picture)
     oct_dfl_head *h = j->h;
     const int64_t anchors = h->n_anchors, classes = h->n_classes, thread = oct_parallel_thread();
     double *score = h->score + thread * anchors * classes, *pred = h->pred + thread * anchors * 4;
-    const int64_t first = picture * h->max_boxes;
+    const int64_t first = picture * h->labels.max;
     const oct_assigned out = assigned_of(h, picture);
     const oct_assign_in in = {
-        &h->levels, anchors, classes, h->n_boxes[picture], h->point,
-        h->stride,  score,   pred,    h->box + 4 * first,  h->label + first,
+        &h->levels, anchors, classes, h->labels.n[picture],      h->point,
+        h->stride,  score,   pred,    h->labels.box + 4 * first, h->labels.label + first,
     };
     void *work = h->work + (size_t)thread * h->work_size;
     sides s;
@@ -188,7 +184,7 @@ static void sum_picture(const job *j, int64_t picture)
     static const double zeros[OCT_DFL_MAX_BINS];
     oct_dfl_head *h = j->h;
     const oct_assigned a = assigned_of(h, picture);
-    const double *box = h->box + 4 * picture * h->max_boxes;
+    const double *box = h->labels.box + 4 * picture * h->labels.max;
     double part[OCT_DFL_N_PARTS] = {0};
 
     for (int64_t i = 0; i < h->n_anchors; i++) {

@@ -14,6 +14,7 @@
 
 #include "graph/op.h"
 #include "loss/assign.h"
+#include "loss/labels.h"
 
 enum { OCT_DFL_MAX_BINS = 64 };
 
@@ -39,17 +40,15 @@ typedef struct oct_dfl_loss {
 
 /* A batch: predictions, labels, and memory to work in (oct_dfl_head_alloc()). */
 typedef struct oct_dfl_head {
-    int64_t batch, n_anchors, n_classes, max_boxes;
+    int64_t batch, n_anchors, n_classes;
     int bins;
     oct_anchor_levels levels;
     oct_dtype dtype;        /* of the predictions and their gradients */
     const void *cls, *reg;  /* [batch, n_anchors, n_classes], [batch, n_anchors, 4 * bins] */
     void *d_cls, *d_reg;    /* gradients, the same shapes; NULL: not wanted */
     double *point, *stride; /* of anchors */
-    double *box;            /* labelled boxes [batch][max_boxes][4], in pixels */
-    int32_t *label;         /* their classes [batch][max_boxes] */
-    int64_t *n_boxes;       /* of each picture */
-    oct_assigned assigned;  /* of all pictures, [batch][n_anchors] */
+    oct_label_boxes labels;
+    oct_assigned assigned; /* of all pictures, [batch][n_anchors] */
     /* scratch */
     int n_threads;
     double *score, *pred, *row; /* of a thread: [n_anchors][n_classes], [n_anchors][4], a row */
@@ -58,7 +57,8 @@ typedef struct oct_dfl_head {
     double (*part)[OCT_DFL_N_PARTS]; /* of each picture */
 } oct_dfl_head;
 
-/* Memory for sizes that are set: batch, n_anchors, n_classes, max_boxes, bins, levels. */
+/* Memory for sizes that are set: batch, n_anchors, n_classes, bins, levels,
+ * labels. */
 oct_status oct_dfl_head_alloc(oct_dfl_head *h, const oct_dfl_loss *loss, oct_arena *arena,
                               int n_threads);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loss of heads with class logits and distributions over distances, as an operator. */
-#include <math.h>
-
 #include "loss/dfl_head.h"
+
 #include "loss/loss_op.h"
 #include "op/work.h"
 
@@ -63,44 +62,6 @@ oct_status oct_dfl_head_shape(const oct_infer *q)
     return oct_loss_shape(q, 2, OCT_DFL_N_PARTS);
 }
 
-/* One label; boxes without extent at the origin, which some datasets fill up with, are not used. */
-static oct_status take_label(const oct_args *a, oct_dfl_head *h, int64_t picture,
-                             const double label[OCT_LABEL_SIZE])
-{
-    const int64_t at = picture * h->max_boxes + h->n_boxes[picture];
-    double sum = 0;
-
-    if (label[OCT_LABEL_CLASS] < 0) return OCT_OK;
-    if (!(label[OCT_LABEL_CLASS] < (double)h->n_classes))
-        return oct_node_fail(a->node, OCT_ERR_SHAPE,
-                             "picture %lld of the batch has a box of class %g, but the network has "
-                             "%lld classes",
-                             (long long)picture, label[OCT_LABEL_CLASS], (long long)h->n_classes);
-    for (int k = 0; k < 4; k++)
-        sum += h->box[4 * at + k] = label[OCT_LABEL_X1 + k];
-    if (!isfinite(sum))
-        return oct_node_fail(a->node, OCT_ERR_SHAPE,
-                             "picture %lld of the batch has a box whose corners are no numbers",
-                             (long long)picture);
-    if (!(sum > 0)) return OCT_OK;
-    h->label[at] = (int32_t)label[OCT_LABEL_CLASS];
-    h->n_boxes[picture]++;
-    return OCT_OK;
-}
-
-static oct_status take_labels(const oct_args *a, oct_dfl_head *h)
-{
-    const oct_tensor *t = a->in[LABELS];
-
-    for (int64_t i = 0; i < h->batch * h->max_boxes; i++) {
-        double label[OCT_LABEL_SIZE];
-
-        oct_load_f64(t->type.dtype, t->data, i * OCT_LABEL_SIZE, OCT_LABEL_SIZE, label);
-        OCT_TRY(take_label(a, h, i / h->max_boxes, label));
-    }
-    return OCT_OK;
-}
-
 oct_status oct_dfl_head_ref(const oct_args *a, const oct_dfl_loss *loss,
                             const int order[OCT_DFL_N_PARTS])
 {
@@ -113,15 +74,14 @@ oct_status oct_dfl_head_ref(const oct_args *a, const oct_dfl_loss *loss,
     h.n_anchors = a->in[CLS]->type.dim[1];
     h.n_classes = a->in[CLS]->type.dim[2];
     h.bins = (int)(a->in[REG]->type.dim[2] / 4);
-    h.max_boxes = a->in[LABELS]->type.dim[1];
     h.dtype = a->in[CLS]->type.dtype;
     h.cls = a->in[CLS]->data;
     h.reg = a->in[REG]->data;
     h.d_cls = oct_args_out(a, 2) ? a->out[2]->data : NULL;
     h.d_reg = oct_args_out(a, 3) ? a->out[3]->data : NULL;
-    OCT_TRY(oct_args_spend(a, h.batch * h.max_boxes * h.n_anchors));
+    OCT_TRY(oct_label_boxes_read(a, LABELS, h.n_classes, &h.labels));
+    OCT_TRY(oct_args_spend(a, h.batch * h.labels.max * h.n_anchors));
     OCT_TRY(oct_dfl_head_alloc(&h, loss, a->scratch, a->n_threads));
-    OCT_TRY(take_labels(a, &h));
     oct_dfl_head_assign(&h, loss);
     oct_dfl_head_sum(&h, loss, parts);
     for (int i = 0; i < OCT_DFL_N_PARTS; i++)

@@ -155,7 +155,6 @@ static inline void held_head(const dfl_case *c, oct_dfl_head *h, const oct_dfl_l
     *h = (oct_dfl_head){.batch = PICTURES,
                         .n_anchors = ANCHORS,
                         .n_classes = CLASSES,
-                        .max_boxes = MAX_BOXES,
                         .bins = c->bins,
                         .dtype = OCT_DTYPE_F64,
                         .cls = c->cls,
@@ -164,14 +163,18 @@ static inline void held_head(const dfl_case *c, oct_dfl_head *h, const oct_dfl_l
                         .d_reg = d_reg};
     assert_true(oct_anchor_levels_read((int64_t[]){8, 16, 32}, 3, (int64_t[]){12, 12, 6, 6, 3, 3},
                                        6, &h->levels));
+    h->labels = (oct_label_boxes){MAX_BOXES, oct_arena_array(arena, PICTURES, sizeof(int64_t)),
+                                  oct_arena_array(arena, PICTURES * MAX_BOXES, 4 * sizeof(double)),
+                                  oct_arena_array(arena, PICTURES * MAX_BOXES, sizeof(int32_t))};
+    assert_true(h->labels.n && h->labels.box && h->labels.label);
     assert_ok(c->f->ctx, oct_dfl_head_alloc(h, loss, arena, 2));
     for (int i = 0; i < PICTURES * MAX_BOXES; i++) {
         const double *label = c->labels + i * OCT_LABEL_SIZE;
 
         if (label[0] < 0) continue;
-        h->label[i] = (int32_t)label[0];
-        memcpy(h->box + 4 * (ptrdiff_t)i, label + 1, 4 * sizeof(double));
-        h->n_boxes[i / MAX_BOXES]++;
+        h->labels.label[i] = (int32_t)label[0];
+        memcpy(h->labels.box + 4 * (ptrdiff_t)i, label + 1, 4 * sizeof(double));
+        h->labels.n[i / MAX_BOXES]++;
     }
     oct_dfl_head_assign(h, loss);
 }

@@ -85,6 +85,24 @@ static void assert_fast(fixture *f, const char *op)
     oct_plan_free(p);
 }
 
+/* The same bytes in each run with the same number of threads. */
+static void assert_repeatable(fixture *f, int32_t n_threads)
+{
+    enum { MAX_OUT = 8 };
+    oct_tensor *a[MAX_OUT] = {NULL}, *b[MAX_OUT] = {NULL};
+    oct_plan_options o;
+
+    oct_plan_options_init(&o);
+    o.n_threads = n_threads;
+    run_graph(f, &o, a);
+    run_graph(f, &o, b);
+    for (int32_t i = 0; i < f->g->n_outputs; i++) {
+        assert_memory_equal(a[i]->data, b[i]->data, a[i]->size);
+        oct_tensor_unref(a[i]);
+        oct_tensor_unref(b[i]);
+    }
+}
+
 static void convolutions(void **state)
 {
     for (size_t i = 0; i < OCT_COUNT(layers); i++) {
@@ -156,12 +174,36 @@ static void gradients_of_operands(void **state)
     }
 }
 
+static void gradients_of_weights(void **state)
+{
+    for (size_t i = 0; i < OCT_COUNT(layers); i++) {
+        const layer *l = &layers[i];
+        fixture *f = *state;
+        char what[40];
+        oct_node *n;
+
+        restart(f);
+        n = oct_emit_node(&f->b, &oct_op_conv_grad_weight,
+                          (oct_value *[]){picture(f, l->n, l->c.c_in, l->h, l->w), result_of(f, l)},
+                          2, 1 + i % 2);
+        assert_non_null(n);
+        set_window(f, n, &l->c);
+        output(f, infer(f, n));
+        if (i % 2) output(f, n->out[1]);
+        snprintf(what, sizeof(what), "gradient of weights %zu", i);
+        assert_kernels_agree(f, what);
+        assert_fast(f, "ConvGradWeight");
+        assert_repeatable(f, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(convolutions, setup, teardown),
         cmocka_unit_test_setup_teardown(fused_convolutions, setup, teardown),
         cmocka_unit_test_setup_teardown(gradients_of_operands, setup, teardown),
+        cmocka_unit_test_setup_teardown(gradients_of_weights, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -8,6 +8,7 @@
 
 #include "exec/simd/simd_conv.h"
 #include "exec/simd/simd_stats.h"
+#include "exec/simd/simd_train.h"
 #include "op/act.h"
 
 typedef enum oct_simd_op {
@@ -55,6 +56,7 @@ typedef struct oct_simd {
 
     const oct_conv_simd *conv;
     const oct_stats_simd *stats;
+    const oct_train_simd *train;
 } oct_simd;
 
 /* The best the CPU has, at most what ONEDNN_MAX_CPU_ISA allows. */

@@ -331,6 +331,7 @@ static void transpose(const float *x, int64_t x_pitch, float *y, int64_t y_pitch
 
 extern const oct_conv_simd OCT_SIMD_CONV;
 extern const oct_stats_simd OCT_SIMD_STATS;
+extern const oct_train_simd OCT_SIMD_TRAIN;
 
 const oct_simd OCT_SIMD_NAME = {
     .name = OCT_SIMD_TEXT,
@@ -345,4 +346,5 @@ const oct_simd OCT_SIMD_NAME = {
     .transpose = transpose,
     .conv = &OCT_SIMD_CONV,
     .stats = &OCT_SIMD_STATS,
+    .train = &OCT_SIMD_TRAIN,
 };

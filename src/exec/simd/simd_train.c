@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inner loops of training, compiled once for each instruction set. */
+#include "exec/simd/simd_train.h"
+
+#include "exec/simd/simd_conv.h"
+#include "exec/simd/simd_slope.h"
+
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define MR OCT_OUTER_CHANNELS
+
+/* --- outer products --- */
+
+/* NV vectors of dy, P pixels at once, each with accumulators of its own: additions that depend on
+ * each other are several cycles apart. Sums start at zero: the rounding error grows with the number
+ * of pixels of one call, not with all of them. */
+INLINE void outer_block(const oct_outer *o, const int NV, const int P)
+{
+    const int64_t width = (int64_t)NV * VW;
+    vf acc[2][MR][OCT_CONV_MAX_VEC] = {0};
+
+    for (int64_t r = 0; r < o->rows; r++) {
+        const float *x = o->x + r * o->x_row, *dy = o->dy + r * o->columns * width;
+        int64_t i = 0;
+
+        for (; i + P <= o->columns; i += P)
+            UNROLL for (int p = 0; p < P; p++)
+            {
+                vf d[OCT_CONV_MAX_VEC];
+
+                UNROLL for (int v = 0; v < NV; v++) d[v] = load(dy + v * VW);
+                UNROLL for (int c = 0; c < MR; c++)
+                {
+                    const vf xv = splat(x[c]);
+
+                    UNROLL for (int v = 0; v < NV; v++) acc[p][c][v] += xv * d[v];
+                }
+                x += o->x_pixel;
+                dy += width;
+            }
+        for (; i < o->columns; i++, x += o->x_pixel, dy += width)
+            UNROLL for (int c = 0; c < MR; c++) UNROLL for (int v = 0; v < NV; v++) acc[0][c][v] +=
+                splat(x[c]) * load(dy + v * VW);
+    }
+    UNROLL for (int c = 0; c < MR; c++)
+    {
+        UNROLL for (int v = 0; v < NV; v++)
+        {
+            float *to = o->acc + c * width + v * VW;
+            const vf sum = P > 1 ? acc[0][c][v] + acc[1][c][v] : acc[0][c][v];
+
+            store(to, load(to) + sum);
+        }
+    }
+}
+
+static void outer(const oct_outer *o)
+{
+    switch (o->n_vec) {
+    case 1:
+        outer_block(o, 1, 2);
+        break;
+    case 2:
+        outer_block(o, 2, VW == 16 ? 2 : 1);
+        break;
+    case 3:
+        outer_block(o, 3, 1);
+        break;
+#if VW == 16
+    case 4:
+        outer_block(o, 4, 1);
+        break;
+#endif
+    default:
+        break;
+    }
+}
+
+/* --- depthwise --- */
+
+INLINE vf read(const float *p, int64_t lanes)
+{
+    return lanes >= VW ? load(p) : load_part(p, lanes);
+}
+
+INLINE void write(float *p, vf v, int64_t lanes)
+{
+    if (lanes >= VW)
+        store(p, v);
+    else
+        store_part(p, v, lanes);
+}
+
+static void dot(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t n,
+                float *acc, int64_t lanes)
+{
+    for (int64_t i = 0; i < lanes; i += VW) {
+        const int64_t left = lanes - i;
+        const float *p = a + i, *q = b + i;
+        vf s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        int64_t k = 0;
+
+        if (left >= VW)
+            for (; k + 4 <= n; k += 4, p += 4 * a_step, q += 4 * b_step) {
+                s0 += load(p) * load(q);
+                s1 += load(p + a_step) * load(q + b_step);
+                s2 += load(p + 2 * a_step) * load(q + 2 * b_step);
+                s3 += load(p + 3 * a_step) * load(q + 3 * b_step);
+            }
+        for (; k < n; k++, p += a_step, q += b_step)
+            s0 += read(p, left) * read(q, left);
+        write(acc + i, read(acc + i, left) + ((s0 + s1) + (s2 + s3)), left);
+    }
+}
+
+/* --- normalization --- */
+
+static void moments(const float *x, int64_t pitch, int64_t n, const float *shift, float *sum,
+                    float *square, int64_t lanes)
+{
+    for (int64_t i = 0; i < lanes; i += VW) {
+        const int64_t left = lanes - i;
+        const vf at = read(shift + i, left);
+        const float *p = x + i;
+        vf s = {0}, q = {0}, s1 = {0}, q1 = {0};
+        int64_t k = 0;
+
+        if (left >= VW)
+            for (; k + 2 <= n; k += 2, p += 2 * pitch) {
+                const vf d = load(p) - at, e = load(p + pitch) - at;
+
+                s += d;
+                s1 += e;
+                q += d * d;
+                q1 += e * e;
+            }
+        for (; k < n; k++, p += pitch) {
+            const vf d = read(p, left) - at;
+
+            s += d;
+            q += d * d;
+        }
+        write(sum + i, s + s1, left);
+        write(square + i, q + q1, left);
+    }
+}
+
+INLINE void norm_row(oct_act_kind kind, const oct_norm *m, const float *x, float *y, int64_t lanes)
+{
+    const vf a = splat(m->act.a), b = splat(m->act.b);
+
+    for (int64_t i = 0; i < lanes; i += VW) {
+        const int64_t left = lanes - i;
+        const vf z = read(x + i, left) * read(m->mul + i, left) + read(m->add + i, left);
+
+        write(y + i, apply(kind, z, a, b), left);
+    }
+}
+
+static void norm(const oct_norm *m, const float *x, float *y, int64_t lanes)
+{
+#define ROW(kind) norm_row(kind, m, x, y, lanes)
+    if (m->act.kind == OCT_ACT_NONE) ROW(OCT_ACT_NONE);
+    FOR_ACT(m->act.kind, ROW)
+#undef ROW
+}
+
+INLINE vf slope_at(oct_act_kind kind, const oct_norm *m, vf x, int64_t i, int64_t left, vf a, vf b)
+{
+    return slope(kind, x * read(m->mul + i, left) + read(m->add + i, left), a, b);
+}
+
+INLINE void sums_of(oct_act_kind kind, const oct_norm *m, const float *x, int64_t x_pitch,
+                    const float *dy, int64_t dy_pitch, int64_t n, float *sum, float *dot_,
+                    int64_t lanes)
+{
+    const vf a = splat(m->act.a), b = splat(m->act.b);
+
+    for (int64_t i = 0; i < lanes; i += VW) {
+        const int64_t left = lanes - i;
+        const vf mean = read(m->mean + i, left), scale = read(m->inv_std + i, left);
+        vf s = {0}, d = {0};
+
+        for (int64_t k = 0; k < n; k++) {
+            const vf xv = read(x + k * x_pitch + i, left);
+            const vf dz = read(dy + k * dy_pitch + i, left) * slope_at(kind, m, xv, i, left, a, b);
+
+            s += dz;
+            d += dz * ((xv - mean) * scale);
+        }
+        write(sum + i, s, left);
+        write(dot_ + i, d, left);
+    }
+}
+
+static void norm_sums(const oct_norm *m, const float *x, int64_t x_pitch, const float *dy,
+                      int64_t dy_pitch, int64_t n, float *sum, float *dot_, int64_t lanes)
+{
+#define SUMS(kind) sums_of(kind, m, x, x_pitch, dy, dy_pitch, n, sum, dot_, lanes)
+    if (m->act.kind == OCT_ACT_NONE) SUMS(OCT_ACT_NONE);
+    FOR_ACT(m->act.kind, SUMS)
+#undef SUMS
+}
+
+INLINE void grad_row(oct_act_kind kind, const oct_norm *m, const float *x, const float *dy,
+                     float *dx, int64_t lanes)
+{
+    const vf a = splat(m->act.a), b = splat(m->act.b);
+
+    for (int64_t i = 0; i < lanes; i += VW) {
+        const int64_t left = lanes - i;
+        const vf xv = read(x + i, left);
+        const vf dz = read(dy + i, left) * slope_at(kind, m, xv, i, left, a, b);
+        const vf hat = (xv - read(m->mean + i, left)) * read(m->inv_std + i, left);
+
+        write(dx + i,
+              read(m->mul + i, left) * (dz - read(m->dz + i, left) - hat * read(m->dhat + i, left)),
+              left);
+    }
+}
+
+static void norm_grad(const oct_norm *m, const float *x, const float *dy, float *dx, int64_t lanes)
+{
+#define ROW(kind) grad_row(kind, m, x, dy, dx, lanes)
+    if (m->act.kind == OCT_ACT_NONE) ROW(OCT_ACT_NONE);
+    FOR_ACT(m->act.kind, ROW)
+#undef ROW
+}
+
+INLINE void act_grad_row(oct_act_kind kind, const oct_act *act, const float *x, const float *dy,
+                         float *dx, int64_t n)
+{
+    const vf a = splat(act->a), b = splat(act->b);
+
+    for (int64_t i = 0; i < n; i += VW)
+        write(dx + i, read(dy + i, n - i) * slope(kind, read(x + i, n - i), a, b), n - i);
+}
+
+static void act_grad(const oct_act *act, const float *x, const float *dy, float *dx, int64_t n)
+{
+#define ROW(kind) act_grad_row(kind, act, x, dy, dx, n)
+    FOR_ACT(act->kind, ROW)
+#undef ROW
+}
+
+const oct_train_simd OCT_SIMD_TRAIN = {
+    .outer = outer,
+    .dot = dot,
+    .moments = moments,
+    .norm = norm,
+    .norm_sums = norm_sums,
+    .norm_grad = norm_grad,
+    .act_grad = act_grad,
+};

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inner loops of training in f32, NHWC: gradients of weights, batch statistics, slopes. */
+#ifndef OCT_EXEC_SIMD_SIMD_TRAIN_H
+#define OCT_EXEC_SIMD_SIMD_TRAIN_H
+
+#include "op/act.h"
+
+#define OCT_OUTER_CHANNELS 4 /* channels of x that one pass multiplies with a block of dy */
+
+/*
+ * Outer products of pixels, summed: acc[c][m] += sum over pixels of x[pixel][c] * dy[pixel][m], for
+ * OCT_OUTER_CHANNELS channels of x and n_vec vectors of channels of dy.
+ */
+typedef struct oct_outer {
+    const float *x;         /* OCT_OUTER_CHANNELS floats for each pixel */
+    int64_t x_row, x_pixel; /* floats from row to row, from pixel to pixel */
+    const float *dy;        /* n_vec * width floats for each pixel, dense */
+    int64_t rows, columns;
+    int n_vec;  /* at most that of the convolutions' blocks */
+    float *acc; /* [OCT_OUTER_CHANNELS][n_vec * width] */
+} oct_outer;
+
+/* For each channel of a normalization; all of the length of a row. */
+typedef struct oct_norm {
+    const float *mul, *add;      /* pre-activation: x * mul + add */
+    const float *mean, *inv_std; /* normalized x, here hat: (x - mean) * inv_std */
+    const float *dz, *dhat;      /* means over the pixels of dz and of dz * hat: norm_grad */
+    oct_act act;
+} oct_norm;
+
+typedef struct oct_train_simd {
+    void (*outer)(const oct_outer *o);
+
+    /* acc[i] += sum over k < n of a[k * a_step + i] * b[k * b_step + i], for `lanes` channels. */
+    void (*dot)(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t n,
+                float *acc, int64_t lanes);
+
+    /* sum[i] and square[i] get the sums over k < n rows of x - shift and of its square. */
+    void (*moments)(const float *x, int64_t pitch, int64_t n, const float *shift, float *sum,
+                    float *square, int64_t lanes);
+
+    /* y = act(x * mul + add) for one row. */
+    void (*norm)(const oct_norm *m, const float *x, float *y, int64_t lanes);
+
+    /* With dz = dy * act'(x * mul + add): sum[i] and dot[i] get the sums over k < n rows of dz and
+     * of dz * (x - mean) * inv_std. */
+    void (*norm_sums)(const oct_norm *m, const float *x, int64_t x_pitch, const float *dy,
+                      int64_t dy_pitch, int64_t n, float *sum, float *dot, int64_t lanes);
+
+    /* dx = mul * (dz - m->dz - hat * m->dhat) for one row. */
+    void (*norm_grad)(const oct_norm *m, const float *x, const float *dy, float *dx, int64_t lanes);
+
+    /* dx[i] = dy[i] * act'(x[i]); dx may be dy or x. */
+    void (*act_grad)(const oct_act *act, const float *x, const float *dy, float *dx, int64_t n);
+} oct_train_simd;
+
+#endif

@@ -2,6 +2,7 @@
 /* Kernels of training plans against the plain ones: weights are inputs, gradients are outputs. */
 #include "unit/exec_net.h"
 
+#include "op/act.h"
 #include "op/grad/rules.h"
 
 static void output(fixture *f, oct_value *v)
@@ -197,6 +198,97 @@ static void gradients_of_weights(void **state)
     }
 }
 
+static void set_act(fixture *f, oct_node *n, oct_act_kind kind)
+{
+    assert_ok(f->ctx, oct_node_set_int(n, "act", kind));
+    assert_ok(f->ctx, oct_node_set_f32(n, "act_a", kind == OCT_ACT_CLIP ? -0.5f : 0.25f));
+    assert_ok(f->ctx, oct_node_set_f32(n, "act_b", 0.75f));
+}
+
+/* Channels and pixels that no vector divides; every activation. */
+static void normalizations(void **state)
+{
+    static const int64_t sizes[][4] = {{2, 3, 5, 7}, {1, 16, 40, 40}, {3, 33, 6, 5}, {2, 64, 9, 9}};
+
+    for (int act = 0; act < OCT_ACT_RATIONAL_SIGMOID; act++) {
+        const int64_t *d = sizes[act % 4];
+        fixture *f = *state;
+        oct_value *x, *in[6];
+        oct_node *n;
+        char what[40];
+
+        restart(f);
+        x = in[0] = picture(f, d[0], d[1], d[2], d[3]);
+        in[1] = given(f, "scale", 1, d + 1);
+        in[2] = given(f, "bias", 1, d + 1);
+        in[3] = given(f, "mean", 1, d + 1);
+        in[4] = given(f, "var", 1, d + 1);
+        n = oct_emit_node(&f->b, &oct_op_batch_norm_train, in, 5, 5);
+        assert_non_null(n);
+        set_act(f, n, (oct_act_kind)act);
+        output(f, infer(f, n));
+        for (int i = 1; i < 5; i++)
+            output(f, n->out[i]);
+        in[1] = given(f, "dy", 4, d);
+        in[2] = f->g->inputs[1];
+        in[3] = f->g->inputs[2];
+        in[4] = n->out[3];
+        in[5] = n->out[4];
+        n = oct_emit_node(&f->b, &oct_op_batch_norm_train_grad, in, 6, 3);
+        assert_non_null(n);
+        set_act(f, n, (oct_act_kind)act);
+        output(f, infer(f, n));
+        output(f, n->out[1]);
+        output(f, n->out[2]);
+        assert_ptr_equal(x, f->g->inputs[0]);
+        snprintf(what, sizeof(what), "normalization, %s", oct_act_name((oct_act_kind)act));
+        assert_kernels_agree(f, what);
+        assert_fast(f, "BatchNormTrain");
+        assert_fast(f, "BatchNormTrainGrad");
+        assert_repeatable(f, 2);
+    }
+}
+
+/* A mean far from zero: the variance must not be lost in it. */
+static void normalizations_of_large_means(void **state)
+{
+    fixture *f = *state;
+    const int64_t c = 5;
+    oct_value *in[5], *x = picture(f, 2, c, 30, 30);
+    oct_node *n;
+
+    in[0] = emit(f, &oct_op_add, x, oct_scalar_of(&f->b, OCT_DTYPE_F32, 1000));
+    in[1] = given(f, "scale", 1, &c);
+    in[2] = given(f, "bias", 1, &c);
+    in[3] = given(f, "mean", 1, &c);
+    in[4] = given(f, "var", 1, &c);
+    n = oct_emit_node(&f->b, &oct_op_batch_norm_train, in, 5, 5);
+    assert_non_null(n);
+    output(f, n->out[4]);
+    assert_kernels_agree(f, "large mean");
+}
+
+static void slopes(void **state)
+{
+    for (int act = 1; act < OCT_ACT_RATIONAL_SIGMOID; act++) {
+        const int64_t d[] = {2, 13, 5, 6};
+        fixture *f = *state;
+        oct_value *x, *dy;
+        oct_node *n;
+
+        restart(f);
+        x = emit(f, &oct_op_mul, picture(f, d[0], d[1], d[2], d[3]),
+                 oct_scalar_of(&f->b, OCT_DTYPE_F32, 8));
+        dy = given(f, "dy", 4, d);
+        n = oct_emit_node(&f->b, &oct_op_act_grad, (oct_value *[]){x, dy}, 2, 1);
+        assert_non_null(n);
+        set_act(f, n, (oct_act_kind)act);
+        output(f, infer(f, n));
+        assert_kernels_agree(f, oct_act_name((oct_act_kind)act));
+        assert_fast(f, "ActivationGrad");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +296,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(fused_convolutions, setup, teardown),
         cmocka_unit_test_setup_teardown(gradients_of_operands, setup, teardown),
         cmocka_unit_test_setup_teardown(gradients_of_weights, setup, teardown),
+        cmocka_unit_test_setup_teardown(normalizations, setup, teardown),
+        cmocka_unit_test_setup_teardown(normalizations_of_large_means, setup, teardown),
+        cmocka_unit_test_setup_teardown(slopes, setup, teardown),
     };
 
     return run_test_group(tests);

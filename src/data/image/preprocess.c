@@ -117,6 +117,18 @@ static geometry fit(const oct_preprocess *p, int32_t w, int32_t h)
     return letterbox(p, w, h);
 }
 
+oct_placement oct_preprocess_place(const oct_preprocess *p, int32_t width, int32_t height)
+{
+    const geometry g = fit(p, width, height);
+
+    return (oct_placement){
+        .to_width = g.x.to,
+        .to_height = g.y.to,
+        .x = g.ox - g.x.first,
+        .y = g.oy - g.y.first,
+    };
+}
+
 static oct_mapping mapping_of(const geometry *g)
 {
     return (oct_mapping){

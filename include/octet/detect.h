@@ -123,7 +123,7 @@ OCT_API const char *oct_coco_name(int32_t i);
 
 /**
  * Draws boxes with labels onto a picture, which is changed in place. `names` may be NULL (COCO's if
- * there are 80).
+ * there are 80). A score below 0 is not written.
  */
 OCT_API oct_status oct_detections_draw(oct_ctx *ctx, oct_image *im, const oct_detection *found,
                                        int32_t n, const char *const *names, int32_t n_names);

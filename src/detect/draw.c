@@ -233,11 +233,13 @@ static void set_text(mark *m, const oct_detection *d, const char *const *names, 
     const char *name = names ? (d->category >= 0 && d->category < n_names ? names[d->category] : "")
                              : oct_coco_name(d->category);
 
+    char score[16] = "";
+
+    if (!(d->score < 0)) (void)snprintf(score, sizeof(score), " %.2f", (double)d->score);
     if (name && *name)
-        (void)snprintf(m->text, sizeof(m->text), "%.36s %.2f", name, (double)d->score);
+        (void)snprintf(m->text, sizeof(m->text), "%.36s%s", name, score);
     else
-        (void)snprintf(m->text, sizeof(m->text), "class %d %.2f", (int)d->category,
-                       (double)d->score);
+        (void)snprintf(m->text, sizeof(m->text), "class %d%s", (int)d->category, score);
 }
 
 static void draw_marks(const canvas *cv, const mark *marks, int32_t n)

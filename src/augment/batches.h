@@ -29,9 +29,10 @@ typedef struct oct_batches_options {
     bool classes;      /* labels are classes of pictures; else boxes */
     int64_t n_epochs;  /* of the training, for the setting `close`; 0: not known, it never closes */
     int32_t max_boxes; /* rows of labels for each picture; 0: chosen, see oct_batches_max_boxes() */
-    /* Network's class of each category of the dataset (oct_dataset_n_categories() of them), -1: it
-     * has none. NULL: the same numbers. Copied. */
+    /* Network's class of each category of the dataset, -1: it has none. NULL: the same numbers.
+     * Copied. */
     const int32_t *class_map;
+    int32_t n_class_map; /* entries of class_map; 0: oct_dataset_n_categories() */
     int32_t n_classes;   /* of the network: a larger class is an error; 0: not checked */
     bool skip_unknown;   /* boxes and pictures whose class is -1 are left out; else an error */
     int32_t n_threads;   /* that decode and augment; 0: 1 */

@@ -11,6 +11,14 @@
 
 #include "augment/augment.h"
 
+/* What Ultralytics' box_candidates() keeps. */
+static void set_keep(oct_augment *a, double aspect)
+{
+    a->keep_side = 2;
+    a->keep_area = 0.1;
+    a->keep_aspect = aspect;
+}
+
 static void set_none(oct_augment *a)
 {
     (void)a;
@@ -27,6 +35,7 @@ static void set_light(oct_augment *a)
     a->hsv_s = 0.3;
     a->hsv_v = 0.2;
     a->flip_lr = 0.5;
+    set_keep(a, 100);
 }
 
 static void set_ultralytics(oct_augment *a)
@@ -44,6 +53,7 @@ static void set_ultralytics(oct_augment *a)
     a->hsv_v = 0.4;
     a->flip_lr = 0.5;
     a->close = 10;
+    set_keep(a, 100);
 }
 
 static void set_yolox(oct_augment *a)
@@ -66,8 +76,6 @@ static void set_yolox(oct_augment *a)
     a->hsv_add_v = 30;
     a->flip_lr = 0.5;
     a->keep_side = 1;
-    a->keep_area = 0;
-    a->keep_aspect = 1e6;
     a->close = 15;
     a->close_affine = 1;
 }
@@ -88,7 +96,7 @@ static void set_yolo_nas(oct_augment *a)
     a->hsv_add_s = 30;
     a->hsv_add_v = 30;
     a->flip_lr = 0.5;
-    a->keep_aspect = 20;
+    set_keep(a, 20);
 }
 
 static void set_nanodet(oct_augment *a)
@@ -106,28 +114,20 @@ static void set_nanodet(oct_augment *a)
     a->saturation_min = 0.5;
     a->saturation_max = 1.2;
     a->flip_lr = 0.5;
-    a->keep_side = 0;
-    a->keep_area = 0;
-    a->keep_aspect = 1e6;
 }
 
-/* Also SSD's own: PaddleDetection took it from there. */
+/* Also SSD's own: PaddleDetection took it from there. Its "brightness" adds one grey level. */
 static void set_picodet(oct_augment *a)
 {
     a->expand = 0.5;
     a->crop = 1;
     a->jitter = 0.5;
-    a->brightness_min = 0.5;
-    a->brightness_max = 1.5;
     a->contrast_min = 0.5;
     a->contrast_max = 1.5;
     a->saturation_min = 0.5;
     a->saturation_max = 1.5;
     a->hue_degrees = 18;
     a->flip_lr = 0.5;
-    a->keep_side = 0;
-    a->keep_area = 0;
-    a->keep_aspect = 1e6;
 }
 
 static void set_classifier(oct_augment *a)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Concat: operands one after the other along one axis. */
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 enum { AXIS };
@@ -80,6 +81,21 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+static oct_status grad(const oct_grad_args *a)
+{
+    int64_t at = 0;
+    int32_t axis;
+
+    OCT_TRY(oct_axis(a->node, oct_int(a->node, AXIS), a->node->out[0]->type.rank, &axis));
+    for (int i = 0; i < a->node->n_in; i++) {
+        const int64_t n = a->node->in[i]->type.dim[axis];
+
+        if (a->wanted[i]) a->dx[i] = oct_grad_part(a->b, a->dy[0], axis, at, at + n);
+        at += n;
+    }
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}, .required = true},
     {0},
@@ -93,6 +109,7 @@ const oct_op oct_op_concat = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT,
                      OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT, OCT_QROLE_AS_INPUT,
                      OCT_QROLE_AS_INPUT}},

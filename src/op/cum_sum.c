@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CumSum: running sums along an axis, forwards or backwards. */
 #include "op/axes.h"
+#include "op/grad/rules.h"
 #include "op/work.h"
 
 enum { EXCLUSIVE, REVERSE };
@@ -74,6 +75,18 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* An element is in the sums after it: running sums in the other direction. */
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_node *n =
+        oct_emit_node(a->b, &oct_op_cum_sum, (oct_value *[]){a->dy[0], a->node->in[1]}, 2, 1);
+
+    oct_emit_int(a->b, n, "exclusive", oct_int(a->node, EXCLUSIVE));
+    oct_emit_int(a->b, n, "reverse", !oct_int(a->node, REVERSE));
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [EXCLUSIVE] = {.name = "exclusive", .kind = OCT_ATTR_INT},
     [REVERSE] = {.name = "reverse", .kind = OCT_ATTR_INT},
@@ -88,5 +101,6 @@ const oct_op oct_op_cum_sum = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_STOP,
 };

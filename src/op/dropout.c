@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "op/channels.h"
+#include "op/grad/rules.h"
+#include "op/moments.h"
 #include "op/work.h"
 
 enum { SEED };
@@ -84,25 +86,24 @@ static uint32_t seed_of(const oct_node *n)
 
 static oct_status train(const oct_args *a, double ratio)
 {
-    const float scale = (float)(1 / (1 - ratio));
+    const oct_work w = oct_work_of(a->in[DATA]->type.dtype);
+    const double exact = 1 / (1 - ratio), scale = w == OCT_WORK_F64 ? exact : (double)(float)exact;
     const int64_t n = oct_tensor_len(a->in[DATA]);
     oct_tensor *mask = oct_args_out(a, 1);
-    const float *x;
-    void *out;
-    float *y;
+    const void *x;
+    void *y;
     twister t;
 
-    OCT_TRY(oct_work_in_f32(a, DATA, &x));
-    OCT_TRY(oct_work_out(a, 0, OCT_WORK_F32, &out));
-    y = out;
+    OCT_TRY(oct_work_in(a, DATA, w, &x));
+    OCT_TRY(oct_work_out(a, 0, w, &y));
     twister_init(&t, seed_of(a->node));
     for (int64_t i = 0; i < n; i++) {
         const bool keep = twister_f64(&t) >= ratio;
 
-        if (y) y[i] = keep ? x[i] * scale : 0;
+        if (y) oct_work_put(w, y, i, keep ? oct_work_get(w, x, i) * scale : 0);
         if (mask) ((bool *)mask->data)[i] = keep;
     }
-    oct_work_done(a, 0, OCT_WORK_F32, out);
+    oct_work_done(a, 0, w, y);
     return OCT_OK;
 }
 
@@ -122,6 +123,35 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* Linear in the data: the same mask and factor. */
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const oct_value *mode = oct_node_in(n, TRAINING_MODE);
+    oct_value *mask = oct_node_out(n, 1), *ratio = oct_node_in(n, RATIO), *scale;
+    oct_node *g;
+
+    if (!a->dy[0]) return OCT_OK;
+    if (!mode || (mode->data && !oct_tensor_get_i64(mode->data, 0))) {
+        a->dx[0] = a->dy[0];
+        return OCT_OK;
+    }
+    if (mask && mode->data) {
+        const oct_dtype t = a->dy[0]->type.dtype;
+
+        ratio = ratio ? oct_grad_cast(a->b, ratio, t) : oct_grad_number(a, DATA, 0.5);
+        scale = OCT_EMIT2(sub, oct_grad_number(a, DATA, 1), ratio);
+        scale = OCT_EMIT2(div, oct_grad_cast(a->b, mask, t), scale);
+        a->dx[0] = oct_grad_sum_to(a->b, OCT_EMIT2(mul, a->dy[0], scale), n->in[DATA]);
+        return OCT_OK;
+    }
+    g = oct_emit_node(a->b, &oct_op_dropout, (oct_value *[]){a->dy[0], ratio, n->in[TRAINING_MODE]},
+                      3, 1);
+    oct_emit_int(a->b, g, "seed", seed_of(n));
+    a->dx[0] = oct_emitted(a->b, g);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {[SEED] = {"seed", OCT_ATTR_INT, .no_default = true}, {0}};
 
 const oct_op oct_op_dropout = {
@@ -134,6 +164,7 @@ const oct_op oct_op_dropout = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
     .flags = OCT_OP_RANDOM, /* not a copy: training_mode may be fed */

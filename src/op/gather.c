@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/channels.h"
+#include "op/grad/gather_grad.h"
 
 enum { AXIS };
 enum { BATCH_DIMS };
@@ -221,6 +222,7 @@ const oct_op oct_op_gather = {
     .attrs = axis_attrs,
     .shape = gather_shape,
     .ref = gather_ref,
+    .grad = oct_grad_gather,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
     .moves = &oct_moves_axis,
@@ -234,6 +236,7 @@ const oct_op oct_op_gather_elements = {
     .attrs = axis_attrs,
     .shape = elements_shape,
     .ref = elements_ref,
+    .grad = oct_grad_gather_elements_of,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
 };
@@ -246,6 +249,7 @@ const oct_op oct_op_gather_nd = {
     .attrs = nd_attrs,
     .shape = nd_shape,
     .ref = nd_ref,
+    .grad = oct_grad_gather_nd,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gemm: y = alpha * a * b + beta * c, c broadcast; com.microsoft's FusedGemm adds an activation. */
+#include "op/grad/mat_mul_grad.h"
 #include "op/mm.h"
 #include "op/recurrent.h"
 
@@ -144,6 +145,19 @@ static int64_t macs(const oct_node *n)
     return oct_mul_i64(d.m, d.n, &result) && oct_mul_i64(result, d.k, &result) ? result : 0;
 }
 
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+
+    if (a->wanted[0] || a->wanted[1])
+        OCT_TRY(oct_grad_product(a, (double)oct_f32(n, ALPHA), oct_int(n, TRANS_A) != 0,
+                                 oct_int(n, TRANS_B) != 0));
+    if (n->n_in > 2 && a->wanted[2])
+        a->dx[2] = oct_grad_scale(a->b, oct_grad_sum_to(a->b, a->dy[0], n->in[2]),
+                                  (double)oct_f32(n, BETA));
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [ALPHA] = {.name = "alpha", .kind = OCT_ATTR_F32, .def = {.f = 1.0f}},
     [BETA] = {.name = "beta", .kind = OCT_ATTR_F32, .def = {.f = 1.0f}},
@@ -169,6 +183,7 @@ const oct_op oct_op_gemm = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .macs = macs,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS},
               .weight_axis = 1}, /* of an untransposed b: its columns are the filters */

@@ -2,6 +2,7 @@
 /* MatMul, as NumPy does it: 1-D operands, broadcast batches; and com.microsoft's FusedMatMul. */
 #include <string.h>
 
+#include "op/grad/mat_mul_grad.h"
 #include "op/mm.h"
 
 enum { ALPHA, TRANS_A, TRANS_B, TRANS_BATCH_A, TRANS_BATCH_B };
@@ -157,6 +158,15 @@ static int64_t macs(const oct_node *n)
     return k > 0 && oct_mul_i64(out, k, &result) ? result : 0;
 }
 
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const bool is_fused = oct_node_is(n, &oct_op_ms_fused_mat_mul);
+
+    return oct_grad_product(a, is_fused ? (double)oct_f32(n, ALPHA) : 1, flag(n, TRANS_A),
+                            flag(n, TRANS_B));
+}
+
 static const oct_attr_def no_attrs[] = {{0}};
 
 static bool weight_axes(const oct_node *n, const oct_type *w, oct_weight_axes *out)
@@ -175,6 +185,7 @@ const oct_op oct_op_mat_mul = {
     .attrs = no_attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .macs = macs,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT}, .weight_axis = -1},
     .flow = OCT_FLOW_SOURCE,
@@ -200,6 +211,7 @@ const oct_op oct_op_ms_fused_mat_mul = {
     .attrs = fused_attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .macs = macs,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT}, .weight_axis = -1},
     .flow = OCT_FLOW_SOURCE,

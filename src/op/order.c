@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/axes.h"
+#include "op/grad/gather_grad.h"
 #include "op/work.h"
 
 typedef struct arg_job {
@@ -184,6 +185,23 @@ static oct_status top_ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* Each value's gradient goes where it was found; asked again if the node does not say. */
+static oct_status top_grad(const oct_grad_args *a)
+{
+    oct_value *where = oct_node_out(a->node, 1);
+
+    if (!a->dy[0]) return OCT_OK;
+    if (!where) {
+        oct_node *n = oct_emit_node(a->b, &oct_op_top_k, a->node->in, 2, 2);
+
+        oct_emit_attrs_of(a->b, n, a->node);
+        if (oct_emitted(a->b, n)) where = n->out[1];
+    }
+    a->dx[0] = oct_grad_scatter_elements(a->b, oct_grad_filled(a->b, &a->node->in[0]->type, 0),
+                                         where, a->dy[0], oct_int(a->node, TOP_AXIS), "none");
+    return OCT_OK;
+}
+
 static const oct_attr_def top_attrs[] = {
     [TOP_AXIS] = {.name = "axis", .kind = OCT_ATTR_INT, .def = {.i = -1}},
     [TOP_LARGEST] = {.name = "largest", .kind = OCT_ATTR_INT, .def = {.i = 1}},
@@ -201,5 +219,6 @@ const oct_op oct_op_top_k = {
     .attrs = top_attrs,
     .shape = top_shape,
     .ref = top_ref,
+    .grad = top_grad,
     .flow = OCT_FLOW_STOP,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pad and CenterCropPad: elements added or taken away at both ends of axes. */
 #include "op/channels.h"
+#include "op/grad/gather_grad.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -131,22 +132,30 @@ static int64_t fold(pad_mode mode, int64_t i, int64_t n)
     return k < n ? k : period - k;
 }
 
+/* Which element of axis d of x each of the n elements of the result's is. */
+static void map_axis(const oct_type *x, const padding *p, pad_mode mode, int32_t d, int64_t n,
+                     int64_t *map)
+{
+    /* What is cut off is gone before the rest is mirrored. */
+    const int64_t skip = OCT_MAX(0, -p->before[d]), start = OCT_MAX(0, p->before[d]);
+    const int64_t kept = x->dim[d] - skip - OCT_MAX(0, -p->after[d]);
+
+    for (int64_t i = 0; i < n; i++)
+        map[i] = skip + fold(mode, i - start, kept);
+}
+
 static oct_status pad_mapped(const oct_args *a, const padding *p, pad_mode mode)
 {
     const oct_type *x = &a->in[0]->type, *y = &a->out[0]->type;
     const int64_t *maps[OCT_MAX_RANK] = {NULL};
 
     for (int32_t d = 0; d < x->rank; d++) {
-        /* What is cut off is gone before the rest is mirrored. */
-        const int64_t skip = OCT_MAX(0, -p->before[d]), start = OCT_MAX(0, p->before[d]);
-        const int64_t kept = x->dim[d] - skip - OCT_MAX(0, -p->after[d]);
         int64_t *map;
 
         if (p->before[d] == 0 && p->after[d] == 0) continue;
         if (!(map = oct_args_scratch(a, (size_t)OCT_MAX(y->dim[d], 1), sizeof(*map))))
             return OCT_ERR_MEMORY;
-        for (int64_t i = 0; i < y->dim[d]; i++)
-            map[i] = skip + fold(mode, i - start, kept);
+        map_axis(x, p, mode, d, y->dim[d], map);
         maps[d] = map;
     }
     oct_move_mapped(x, a->in[0]->data, y, a->out[0]->data, maps, a->n_threads);
@@ -235,6 +244,95 @@ static oct_status center_ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* --- gradients --- */
+
+/* dy without what was added; what had been cut off gets zeros. */
+static oct_value *unpad(const oct_grad_args *a, int32_t rank, const padding *p)
+{
+    int64_t pads[2 * OCT_MAX_RANK];
+
+    for (int32_t d = 0; d < rank; d++) {
+        pads[d] = -p->before[d];
+        pads[rank + d] = -p->after[d];
+    }
+    return OCT_EMIT2(pad, a->dy[0], oct_ints(a->b, pads, 2 * rank));
+}
+
+/* All that is not the data's belongs to the constant. */
+static void grad_constant(const oct_grad_args *a, oct_value *inside)
+{
+    const oct_value *x = a->node->in[0];
+    const oct_type one = oct_type_make(x->type.dtype, 0, NULL);
+    int64_t axes[OCT_MAX_RANK];
+
+    for (int32_t d = 0; d < x->type.rank; d++)
+        axes[d] = d;
+    oct_value *all = oct_grad_reduce(a->b, &oct_op_reduce_sum, a->dy[0], axes, x->type.rank, false);
+    inside = oct_grad_reduce(a->b, &oct_op_reduce_sum, inside, axes, x->type.rank, false);
+    oct_value *rest = OCT_EMIT2(sub, all, inside);
+    if (a->b->status) return;
+    rest = oct_grad_reshape(a->b, rest, &one);
+    a->dx[2] = a->b->status ? NULL : oct_grad_reshape(a->b, rest, &a->node->in[2]->type);
+}
+
+/* Axis by axis, what was taken from an element goes back to it. */
+static oct_value *unfold(const oct_grad_args *a, const oct_type *x, const padding *p, pad_mode mode)
+{
+    oct_value *dx = a->dy[0];
+
+    for (int32_t d = 0; d < x->rank && !a->b->status; d++) {
+        const int64_t n = dx->type.dim[d];
+        oct_type part = dx->type;
+        int64_t *map;
+
+        if (p->before[d] == 0 && p->after[d] == 0) continue;
+        if (!(map = oct_arena_array(a->b->g->arena, (size_t)n + 1, sizeof(*map)))) {
+            a->b->status = OCT_ERR_MEMORY;
+            break;
+        }
+        map_axis(x, p, mode, d, n, map);
+        part.dim[d] = x->dim[d];
+        dx = oct_grad_of_gather(a->b, dx, oct_ints(a->b, map, n), d, &part);
+    }
+    return dx;
+}
+
+static oct_status pad_grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const oct_type *x = &n->in[0]->type;
+    const oct_tensor *pads = oct_node_const(n, 1), *axes = oct_node_const(n, 3);
+    pad_mode mode = CONSTANT;
+    oct_value *dx;
+    padding p;
+
+    if (!pads || (oct_node_in(n, 3) && !axes))
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                             "it has a gradient only if its pads are "
+                             "constant");
+    OCT_TRY(read_mode(n, &mode));
+    OCT_TRY(resolve(n, x->rank, pads, axes, &p));
+    dx = mode == CONSTANT ? unpad(a, x->rank, &p) : unfold(a, x, &p, mode);
+    if (mode == CONSTANT && n->n_in > 2 && a->wanted[2]) grad_constant(a, dx);
+    if (a->wanted[0]) a->dx[0] = dx;
+    return OCT_OK;
+}
+
+static oct_status center_grad(const oct_grad_args *a)
+{
+    const oct_type *x = &a->node->in[0]->type;
+    const oct_tensor *shape = oct_node_const(a->node, 1);
+    int64_t want[OCT_MAX_RANK];
+    padding p;
+
+    if (!shape)
+        return oct_node_fail(a->node, OCT_ERR_UNSUPPORTED,
+                             "it has a gradient only if its shape is constant");
+    OCT_TRY(center(a->node, x, shape, want, &p));
+    a->dx[0] = unpad(a, x->rank, &p);
+    return OCT_OK;
+}
+
 static const oct_attr_def pad_attrs[] = {
     [MODE] = {"mode", OCT_ATTR_STRING, .def = {.s = "constant"}, .n_def = 8},
     {0},
@@ -252,6 +350,7 @@ const oct_op oct_op_pad = {
     .attrs = pad_attrs,
     .shape = pad_shape,
     .ref = pad_ref,
+    .grad = pad_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_pad,
 };
@@ -264,5 +363,6 @@ const oct_op oct_op_center_crop_pad = {
     .attrs = center_attrs,
     .shape = center_shape,
     .ref = center_ref,
+    .grad = center_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
 };

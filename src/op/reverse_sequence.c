@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ReverseSequence: the first so many steps of each batch entry in reverse order. */
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 enum { BATCH_AXIS, TIME_AXIS };
@@ -56,6 +57,17 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* It is its own inverse. */
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_node *n = oct_emit_node(a->b, &oct_op_reverse_sequence,
+                                (oct_value *[]){a->dy[0], a->node->in[1]}, 2, 1);
+
+    oct_emit_attrs_of(a->b, n, a->node);
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [BATCH_AXIS] = {"batch_axis", OCT_ATTR_INT, .def = {.i = 1}},
     [TIME_AXIS] = {"time_axis", OCT_ATTR_INT, .def = {.i = 0}},
@@ -70,4 +82,5 @@ const oct_op oct_op_reverse_sequence = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
 };

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/grad/gather_grad.h"
+
 enum { AXIS, REDUCTION };
 enum { ND_REDUCTION };
 enum { TS_AXIS, TS_MODE };
@@ -320,6 +322,7 @@ const oct_op oct_op_scatter = {
     .attrs = scatter_attrs,
     .shape = scatter_shape,
     .ref = scatter_ref,
+    .grad = oct_grad_scatter,
 };
 
 const oct_op oct_op_scatter_elements = {
@@ -330,6 +333,7 @@ const oct_op oct_op_scatter_elements = {
     .attrs = elements_attrs,
     .shape = elements_shape,
     .ref = elements_ref,
+    .grad = oct_grad_scatter,
 };
 
 const oct_op oct_op_scatter_nd = {
@@ -340,6 +344,7 @@ const oct_op oct_op_scatter_nd = {
     .attrs = nd_attrs,
     .shape = nd_shape,
     .ref = nd_ref,
+    .grad = oct_grad_scatter_nd,
 };
 
 const oct_op oct_op_tensor_scatter = {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slice: every step-th element between start and end, on any axes, in either direction. */
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/move.h"
+
+#include <string.h>
 
 /* What is taken of each axis: n elements from `start` on. n = -1: not known. */
 typedef struct window {
@@ -100,13 +103,10 @@ static oct_status shape(const oct_infer *q)
     return OCT_OK;
 }
 
-static oct_status ref(const oct_args *a)
+/* The window of a tensor of type x that operands 1 to 4 say. */
+static oct_status read_window(const oct_args *a, const oct_type *x, window *w)
 {
-    const oct_tensor *x = a->in[0];
-    int64_t xs[OCT_MAX_RANK], ys[OCT_MAX_RANK], at = 0;
     params p = {.n_axis = -1, .n_step = -1};
-    window w;
-    oct_move m;
 
     OCT_TRY(oct_read_ints(a->node, a->in[1], p.start, OCT_MAX_RANK, &p.n_start));
     OCT_TRY(oct_read_ints(a->node, a->in[2], p.end, OCT_MAX_RANK, &p.n_end));
@@ -114,7 +114,17 @@ static oct_status ref(const oct_args *a)
         OCT_TRY(oct_read_ints(a->node, a->in[3], p.axis, OCT_MAX_RANK, &p.n_axis));
     if (oct_args_in(a, 4))
         OCT_TRY(oct_read_ints(a->node, a->in[4], p.step, OCT_MAX_RANK, &p.n_step));
-    OCT_TRY(resolve(a->node, &x->type, &p, &w));
+    return resolve(a->node, x, &p, w);
+}
+
+static oct_status ref(const oct_args *a)
+{
+    const oct_tensor *x = a->in[0];
+    int64_t xs[OCT_MAX_RANK], ys[OCT_MAX_RANK], at = 0;
+    window w;
+    oct_move m;
+
+    OCT_TRY(read_window(a, &x->type, &w));
     OCT_TRY(oct_args_expect(a, 0, x->type.rank, w.n));
 
     oct_strides(&x->type, xs);
@@ -128,6 +138,74 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* --- the gradient: dy at its places in zeros of x's shape --- */
+
+enum { GRAD_SHAPE };
+
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const oct_type *x = &n->in[0]->type;
+    oct_node *g;
+
+    if (!a->wanted[0]) return OCT_OK;
+    g = oct_emit_node(
+        a->b, &oct_op_slice_grad,
+        (oct_value *[]){a->dy[0], n->in[1], n->in[2], oct_node_in(n, 3), oct_node_in(n, 4)},
+        n->n_in, 1);
+    oct_emit_ints(a->b, g, "shape", x->dim, x->rank);
+    a->dx[0] = oct_emitted(a->b, g);
+    return OCT_OK;
+}
+
+static oct_status grad_shape(const oct_infer *q)
+{
+    const oct_attr *s = &q->node->attr[GRAD_SHAPE];
+    const oct_type *dy;
+
+    OCT_TRY(oct_infer_need(q, 0, &dy));
+    OCT_TRY(oct_infer_check(q, 0, OCT_SET_FLOAT));
+    return oct_type_of_dims(q->node, dy->dtype, s->is, s->n, &q->out[0]);
+}
+
+static oct_status grad_ref(const oct_args *a)
+{
+    const oct_type *dy = &a->in[0]->type, *dx = &a->out[0]->type;
+    int64_t xs[OCT_MAX_RANK], ys[OCT_MAX_RANK], at = 0;
+    window w;
+    oct_move m;
+
+    OCT_TRY(read_window(a, dx, &w));
+    if (dy->rank != dx->rank || memcmp(w.n, dy->dim, (size_t)dy->rank * sizeof(*w.n)) != 0)
+        return oct_node_fail(a->node, OCT_ERR_SHAPE, "dy is not what the slice gives");
+    if (a->out[0]->size) memset(a->out[0]->data, 0, a->out[0]->size);
+    oct_strides(dx, xs);
+    oct_strides(dy, ys);
+    oct_move_init(&m);
+    for (int32_t d = 0; d < dx->rank; d++) {
+        at += w.start[d] * xs[d];
+        oct_move_add(&m, w.n[d], ys[d], w.step[d] * xs[d]);
+    }
+    oct_move_run(&m, dx->dtype, a->in[0]->data, 0, a->out[0]->data, at, a->n_threads);
+    return OCT_OK;
+}
+
+static const oct_attr_def grad_attrs[] = {
+    [GRAD_SHAPE] = {"shape", OCT_ATTR_INTS, .required = true},
+    {0},
+};
+
+const oct_op oct_op_slice_grad = {
+    .name = "SliceGrad",
+    .domain = OCT_TRAIN_DOMAIN,
+    .since = 1,
+    .min_in = 3,
+    .max_in = 5,
+    .attrs = grad_attrs,
+    .shape = grad_shape,
+    .ref = grad_ref,
+};
+
 const oct_op oct_op_slice = {
     .name = "Slice",
     .since = 10,
@@ -135,6 +213,7 @@ const oct_op oct_op_slice = {
     .max_in = 5,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .flags = OCT_OP_PICKS,
     .moves = &oct_moves_slice,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Split: one axis cut into parts, of given sizes or equal (the last may be shorter). */
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 enum { AXIS, NUM_OUTPUTS };
@@ -92,6 +93,30 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* The parts' gradients side by side; zeros for a part that is not used. */
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    oct_value **parts = oct_arena_array(a->b->g->arena, (size_t)n->n_out, sizeof(oct_value *));
+    oct_type type = n->in[0]->type;
+    oct_node *concat;
+    int64_t sizes[64];
+    int32_t axis, count = n->n_out;
+    int n_sizes;
+
+    if (!parts) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_axis(n, oct_int(n, AXIS), type.rank, &axis));
+    OCT_TRY(oct_grad_ints(a, 1, sizes, OCT_COUNT(sizes), &n_sizes));
+    for (int32_t i = 0; i < count; i++) {
+        type.dim[axis] = n_sizes ? sizes[i] : equal_part(n->in[0]->type.dim[axis], count, i);
+        parts[i] = a->dy[i] ? a->dy[i] : oct_grad_filled(a->b, &type, 0);
+    }
+    concat = oct_emit_node(a->b, &oct_op_concat, parts, count, 1);
+    oct_emit_int(a->b, concat, "axis", axis);
+    a->dx[0] = oct_emitted(a->b, concat);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [AXIS] = {"axis", OCT_ATTR_INT, .def = {.i = 0}},
     [NUM_OUTPUTS] = {"num_outputs", OCT_ATTR_INT, .def = {.i = 0}, .no_default = true},
@@ -108,6 +133,7 @@ const oct_op oct_op_split = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_axis,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tile and Expand: a tensor repeated along its axes. */
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 static oct_status tile_shape(const oct_infer *q)
@@ -115,6 +116,37 @@ static oct_status expand_ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* One axis at a time, so that no rank is exceeded: the sum over its repeats. */
+static oct_status tile_grad(const oct_grad_args *a)
+{
+    const oct_type *x = &a->node->in[0]->type;
+    oct_value *dx = a->dy[0];
+    int64_t rep[OCT_MAX_RANK];
+    int n;
+
+    OCT_TRY(oct_grad_ints(a, 1, rep, OCT_MAX_RANK, &n));
+    for (int d = 0; d < n && !a->b->status; d++) {
+        oct_type after = dx->type, parts;
+
+        if (rep[d] == 1) continue;
+        after.dim[d] = x->dim[d];
+        parts = oct_type_make(
+            x->dtype, 3,
+            (int64_t[]){oct_type_span(&after, 0, d), rep[d], oct_type_span(&after, d, after.rank)});
+        dx = oct_grad_reshape(a->b, dx, &parts);
+        dx = oct_grad_reduce(a->b, &oct_op_reduce_sum, dx, (int64_t[]){1}, 1, false);
+        if (!a->b->status) dx = oct_grad_reshape(a->b, dx, &after);
+    }
+    a->dx[0] = dx;
+    return OCT_OK;
+}
+
+static oct_status expand_grad(const oct_grad_args *a)
+{
+    a->dx[0] = oct_grad_sum_to(a->b, a->dy[0], a->node->in[0]);
+    return OCT_OK;
+}
+
 const oct_op oct_op_tile = {
     .name = "Tile",
     .since = 7,
@@ -122,6 +154,7 @@ const oct_op oct_op_tile = {
     .max_in = 2,
     .shape = tile_shape,
     .ref = tile_ref,
+    .grad = tile_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_tile,
 };
@@ -133,6 +166,7 @@ const oct_op oct_op_expand = {
     .max_in = 2,
     .shape = expand_shape,
     .ref = expand_ref,
+    .grad = expand_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_expand,
 };

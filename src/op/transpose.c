@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transpose, DepthToSpace and SpaceToDepth: axes in another order. */
 #include "op/channels.h"
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -154,6 +155,52 @@ static oct_status space_to_depth_ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* --- gradients --- */
+
+static oct_status transpose_grad(const oct_grad_args *a)
+{
+    int64_t back[OCT_MAX_RANK];
+    int32_t perm[OCT_MAX_RANK];
+    const int32_t rank = a->dy[0]->type.rank;
+
+    OCT_TRY(read_perm(a->node, rank, perm));
+    for (int32_t d = 0; d < rank; d++)
+        back[perm[d]] = d;
+    a->dx[0] = oct_grad_transpose(a->b, a->dy[0], back);
+    return OCT_OK;
+}
+
+/* SpaceToDepth is the inverse of DCR; that of CRD is written out. */
+static oct_status depth_to_space_grad(const oct_grad_args *a)
+{
+    const oct_type *x = &a->node->in[0]->type;
+    const int64_t b = oct_int(a->node, BLOCKSIZE);
+    const oct_type blocks = oct_type_make(
+        x->dtype, 6, (int64_t[]){x->dim[0], x->dim[1] / (b * b), x->dim[2], b, x->dim[3], b});
+    oct_value *v;
+    oct_node *n;
+
+    if (strcmp(a->node->attr[MODE].s, "CRD") == 0) {
+        v = oct_grad_reshape(a->b, a->dy[0], &blocks);
+        v = oct_grad_transpose(a->b, v, (int64_t[]){0, 1, 3, 5, 2, 4});
+        a->dx[0] = a->b->status ? NULL : oct_grad_reshape(a->b, v, x);
+        return OCT_OK;
+    }
+    n = oct_emit_node(a->b, &oct_op_space_to_depth, a->dy, 1, 1);
+    oct_emit_int(a->b, n, "blocksize", b);
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
+static oct_status space_to_depth_grad(const oct_grad_args *a)
+{
+    oct_node *n = oct_emit_node(a->b, &oct_op_depth_to_space, a->dy, 1, 1);
+
+    oct_emit_int(a->b, n, "blocksize", oct_int(a->node, BLOCKSIZE));
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
 static const oct_attr_def transpose_attrs[] = {
     [PERM] = {"perm", OCT_ATTR_INTS, .def = {.is = NULL}, .no_default = true},
     {0},
@@ -176,6 +223,7 @@ const oct_op oct_op_transpose = {
     .attrs = transpose_attrs,
     .shape = transpose_shape,
     .ref = transpose_ref,
+    .grad = transpose_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_transpose,
 };
@@ -188,6 +236,7 @@ const oct_op oct_op_depth_to_space = {
     .attrs = depth_to_space_attrs,
     .shape = depth_to_space_shape,
     .ref = depth_to_space_ref,
+    .grad = depth_to_space_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_blocks,
 };
@@ -200,6 +249,7 @@ const oct_op oct_op_space_to_depth = {
     .attrs = space_to_depth_attrs,
     .shape = space_to_depth_shape,
     .ref = space_to_depth_ref,
+    .grad = space_to_depth_grad,
     .quant = {.in = {OCT_QROLE_AS_INPUT}},
     .moves = &oct_moves_blocks,
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trilu: the upper or lower triangle of matrices, zero elsewhere. */
+#include "op/grad/rules.h"
 #include "op/move.h"
 
 #include <string.h>
@@ -40,6 +41,16 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_node *n = oct_emit_node(
+        a->b, &oct_op_trilu, (oct_value *[]){a->dy[0], oct_node_in(a->node, 1)}, a->node->n_in, 1);
+
+    oct_emit_int(a->b, n, "upper", oct_int(a->node, UPPER));
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [UPPER] = {"upper", OCT_ATTR_INT, .def = {.i = 1}},
     {0},
@@ -53,4 +64,5 @@ const oct_op oct_op_trilu = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
 };

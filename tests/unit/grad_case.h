@@ -20,6 +20,7 @@
  *   i:1,-1   int64 constants (i: alone: none of them)
  *   i2x3<7   random int64 from 0 to 6
  *   b2x3     random booleans
+ *   b:1      one boolean constant
  *   f:1,.5   float constants, rank 1 (f:.5: one of them)
  *   -        not given
  * A size may be a letter: a random number from 1 to 4, the same wherever the letter stands in the
@@ -142,6 +143,13 @@ static inline void grad_operand(grad_test *t, const char *text)
     }
     if (text[0] == 'i' && text[1] == ':') {
         grad_integers(t, text + 2);
+        return;
+    }
+    if (text[0] == 'b' && text[1] == ':') {
+        const double v = strtod(text + 2, NULL);
+
+        t->in[t->n_in++] =
+            oct_value_const(t->f->g, NULL, tensor_of(t->f->ctx, OCT_DTYPE_BOOL, 0, NULL, &v));
         return;
     }
     if (text[0] == 'f' && text[1] == ':') {

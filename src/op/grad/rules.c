@@ -95,6 +95,24 @@ oct_value *oct_grad_cast(oct_builder *b, oct_value *v, oct_dtype to)
     return oct_emitted(b, n);
 }
 
+oct_value *oct_grad_part(oct_builder *b, oct_value *v, int64_t axis, int64_t begin, int64_t end)
+{
+    oct_value *const in[] = {v, oct_ints(b, &begin, 1), oct_ints(b, &end, 1),
+                             oct_ints(b, &axis, 1)};
+
+    return oct_emitted(b, oct_emit_node(b, &oct_op_slice, in, 4, 1));
+}
+
+oct_value *oct_grad_transpose(oct_builder *b, oct_value *v, const int64_t *perm)
+{
+    oct_node *n;
+
+    if (b->status) return NULL;
+    n = oct_emit_node(b, &oct_op_transpose, &v, 1, 1);
+    oct_emit_ints(b, n, "perm", perm, v->type.rank);
+    return oct_emitted(b, n);
+}
+
 oct_value *oct_grad_scale(oct_builder *b, oct_value *v, double factor)
 {
     if (b->status || factor == 1) return b->status ? NULL : v;

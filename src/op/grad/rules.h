@@ -38,6 +38,9 @@ oct_value *oct_grad_reshape(oct_builder *b, oct_value *v, const oct_type *like);
 oct_value *oct_grad_expand(oct_builder *b, oct_value *v, const oct_type *like);  /* Expand */
 oct_value *oct_grad_reduce(oct_builder *b, const oct_op *op, oct_value *v, const int64_t *axes,
                            int64_t n_axes, bool keep); /* ReduceSum, ReduceMean .. over axes */
+oct_value *oct_grad_part(oct_builder *b, oct_value *v, int64_t axis, int64_t begin,
+                         int64_t end); /* Slice of one axis */
+oct_value *oct_grad_transpose(oct_builder *b, oct_value *v, const int64_t *perm);
 oct_value *oct_grad_scale(oct_builder *b, oct_value *v, double factor);
 
 /* --- rules of whole classes of rows --- */

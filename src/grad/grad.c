@@ -144,20 +144,32 @@ static oct_status prepare(grad_job *j, const oct_value *loss)
     return j->depends && j->matters && j->grad ? OCT_OK : OCT_ERR_MEMORY;
 }
 
+static oct_status run(grad_job *j, oct_value *loss, oct_value *const *wrt, int32_t n,
+                      oct_value **dwrt)
+{
+    j->grad[loss->id] = oct_grad_filled(&j->b, &loss->type, 1);
+    OCT_TRY(j->b.status);
+    OCT_TRY(walk(j, loss));
+    for (int32_t i = 0; i < n; i++) {
+        dwrt[i] = j->grad[wrt[i]->id];
+        if (!dwrt[i]) dwrt[i] = oct_grad_filled(&j->b, &wrt[i]->type, 0);
+    }
+    return j->b.status;
+}
+
 oct_status oct_grad(oct_graph *g, oct_value *loss, oct_value *const *wrt, int32_t n,
                     oct_value **dwrt)
 {
     grad_job j = {.g = g, .b = {.g = g}};
+    oct_node *const last = g->last;
+    oct_status status;
 
     OCT_TRY(prepare(&j, loss));
     mark(&j, loss, wrt, n);
     OCT_TRY(check(&j));
-    j.grad[loss->id] = oct_grad_filled(&j.b, &loss->type, 1);
-    OCT_TRY(j.b.status);
-    OCT_TRY(walk(&j, loss));
-    for (int32_t i = 0; i < n; i++) {
-        dwrt[i] = j.grad[wrt[i]->id];
-        if (!dwrt[i]) dwrt[i] = oct_grad_filled(&j.b, &wrt[i]->type, 0);
-    }
-    return j.b.status;
+    status = run(&j, loss, wrt, n, dwrt);
+    /* A rule may refuse what its node's attributes say, after others have emitted. */
+    while (status && g->last != last)
+        oct_node_remove(g->last);
+    return status;
 }

@@ -161,13 +161,17 @@ static void other_reductions_are_refused(void **state)
     oct_node *n = oct_emit_node(&f->b, &oct_op_scatter_elements,
                                 (oct_value *[]){x, oct_ints(&f->b, (int64_t[]){1}, 1), x}, 3, 1);
 
+    int32_t n_nodes;
+
     oct_emit_str(&f->b, n, "reduction", "mul");
     assert_ok(f->ctx, oct_node_set_input(n, 2, oct_grad_part(&f->b, x, 0, 0, 1)));
     oct_node_move_before(n, NULL);
     y = oct_emitted(&f->b, n);
     y = oct_grad_reduce(&f->b, &oct_op_reduce_sum, y, (int64_t[]){0}, 1, false);
     assert_ok(f->ctx, f->b.status);
+    n_nodes = f->g->n_nodes;
     assert_fails(f->ctx, oct_grad(f->g, y, &x, 1, &dx), OCT_ERR_UNSUPPORTED, "'mul'");
+    assert_int_equal(f->g->n_nodes, n_nodes);
 }
 
 int main(void)

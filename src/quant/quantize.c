@@ -19,6 +19,7 @@
 #include "quant/place/place.h"
 #include "quant/provenance.h"
 #include "quant/solve/solve.h"
+#include "quant/widen_float16.h"
 #include "stat/noise.h"
 
 /* Operators may be of this opset (LayerNormalization, HardSwish); every runtime reads it by now. */

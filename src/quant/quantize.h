@@ -8,7 +8,4 @@
 /* A simplified copy: the network that is quantized, whose names the quantized one has. */
 oct_status oct_quantize_normalise(const oct_graph *g, oct_graph **out);
 
-/* widen_float16.c: float16 inside becomes float32; inputs and outputs keep their type. */
-oct_status oct_quantize_widen(oct_graph *g, bool *changed);
-
 #endif

@@ -4,9 +4,10 @@
  * keep their type, with a Cast after and before them; float32 holds every float16, so that results
  * differ by rounding alone.
  */
+#include "quant/widen_float16.h"
+
 #include "op/op.h"
 #include "pass/rewrite.h"
-#include "quant/quantize.h"
 
 static bool has_half(const oct_graph *g)
 {

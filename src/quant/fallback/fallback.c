@@ -63,7 +63,7 @@ static bool is_slow(const oct_node *n)
  */
 static oct_status leave_result(oct_qmap *m, const oct_node *n)
 {
-    if (!oct_node_is_product(n))
+    if (!oct_node_is_pointwise(n))
         return keep_float(m, n, OCT_FLOAT_OUTPUT,
                           "kept in float: outputs of the network are not rounded");
     for (int32_t i = 0; i < m->n_points; i++)

@@ -11,31 +11,6 @@
 #include "quant/lower/lower_parts.h"
 #include "quant/place/place.h"
 
-/* If absent: the default for 1x1, strides of 1 and no padding. */
-static bool are_all(const oct_node *n, const char *attr, int64_t x)
-{
-    const oct_attr *a = oct_node_attr(n, attr);
-
-    for (int64_t i = 0; a && i < a->n; i++)
-        if (a->is[i] != x) return false;
-    return true;
-}
-
-bool oct_node_is_product(const oct_node *n)
-{
-    const oct_type *x, *w, *y;
-
-    if (!oct_node_is(n, &oct_op_conv) || !oct_node_in(n, 0) || !oct_node_in(n, 1)) return false;
-    x = &n->in[0]->type;
-    w = &n->in[1]->type;
-    y = &n->out[0]->type;
-    if (x->rank != 4 || y->rank != 4 || w->rank != 4 || !oct_type_is_static(w)) return false;
-    for (int i = 1; i < 4; i++)
-        if (x->dim[i] < 1 || y->dim[i] < 1) return false;
-    return w->dim[2] == 1 && w->dim[3] == 1 && w->dim[1] == x->dim[1] && are_all(n, "strides", 1) &&
-           are_all(n, "pads", 0);
-}
-
 /* The operand of the DequantizeLinear that produces v: codes or a constant. */
 static oct_node *dequantizer_of(const oct_value *v)
 {
@@ -84,7 +59,7 @@ static bool is_wanted(const oct_node *n)
 {
     const oct_node *x, *w;
 
-    if (!oct_node_is_product(n) || n->out[0]->is_output || is_rounded(n->out[0])) return false;
+    if (!oct_node_is_pointwise(n) || n->out[0]->is_output || is_rounded(n->out[0])) return false;
     x = dequantizer_of(n->in[0]);
     w = dequantizer_of(n->in[1]);
     return x && w && !x->in[0]->data && oct_tensor_len(x->in[1]->data) == 1 && w->in[0]->data &&

@@ -66,8 +66,8 @@ oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o);
 /* A Conv each of whose channels is a group of its own. */
 bool oct_node_is_depthwise(const oct_node *n);
 
-/* A Conv of single pixels: a product of matrices (ort_matmul.c). */
-bool oct_node_is_product(const oct_node *n);
+/* A 1x1 Conv without strides and padding: a product of matrices. */
+bool oct_node_is_pointwise(const oct_node *n);
 
 /* Makes a qmap with all points, none solved. */
 oct_status oct_place(const oct_graph *g, const oct_target *t, const oct_quantize_options *o,

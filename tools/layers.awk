@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# The list of layers, for tools/check-layers (includes) and tools/check-symbols (what is linked).
+BEGIN {
+    may["base"] = ""
+    may["tensor"] = "base"
+    may["graph"] = "base tensor"
+    may["op"] = "base tensor graph"
+    may["onnx"] = may["pass"] = may["grad"] = "base tensor graph op"
+    may["exec"] = "base tensor graph op pass"
+    may["data"] = "base tensor"
+    may["synth"] = "base tensor data"
+    may["detect"] = "base tensor graph op exec data"
+    may["eval"] = "base tensor graph op exec data detect"
+    may["feed"] = "base tensor graph op exec data detect"
+    may["stat"] = "base tensor graph op exec feed"
+    may["quant"] = "base tensor graph op pass exec data detect feed stat"
+    may["loss"] = "base tensor graph op exec data detect"
+    may["augment"] = "base tensor data detect"
+    may["train"] = "base tensor graph op pass grad exec data detect eval feed quant loss augment onnx"
+    may["recipe"] = "base data"
+    may["analyze"] = "base tensor graph op pass exec data detect eval feed stat quant"
+    may["report"] = "base tensor graph analyze"
+    may["cli"] = ""
+    # Inside quant, in processing order: each sees itself and those before it.
+    n_quant = split("spec target qmap activation_after place observe solve fallback lower raise " \
+                    "io correct diagnose scales provenance widen_float16 quantize", names, " ")
+    for (i = 1; i <= n_quant; i++) order[names[i]] = i
+    # A recipe fills in the options of others, and asks for the names that their tables list.
+    may_see_public["recipe"] = "tensor graph exec detect quant train"
+    may_see_public["report"] = "data detect eval" # figures and boxes to show
+}
+
+# The parts of quant: "src/quant/place/tail.c" is of place, "quant/qmap.h" of qmap.
+function part_of_quant(name) {
+    sub(/^(src\/)?quant\//, "", name)
+    sub(/[\/.].*/, "", name)
+    return name
+}
+
+# Why file `a` of quant may not see file `b` of quant; "" if it may.
+function why_not_in_quant(a, b) {
+    a = part_of_quant(a)
+    b = part_of_quant(b)
+    if (!(a in order)) return "quant/" a " is not in the order of quant"
+    if (!(b in order)) return "quant/" b " is not in the order of quant"
+    return order[b] > order[a] ? "quant/" a " may not see quant/" b : ""
+}
+
+# May folder `from` use what the public headers of folder `to` declare?
+function may_see(from, to) {
+    return from == to || index(" " may[from] " " may_see_public[from] " ", " " to " ") > 0
+}

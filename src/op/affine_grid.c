@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* AffineGrid: where each output pixel looks, under an affine map of the unit square or cube. */
+#include "op/grad/rules.h"
 #include "op/work.h"
 
 enum { ALIGN_CORNERS };
@@ -74,6 +75,32 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* grid = base theta^T, base: the homogeneous coordinates of all points. */
+static oct_status grad(const oct_grad_args *a)
+{
+    const bool align = oct_int(a->node, ALIGN_CORNERS) != 0;
+    const oct_type *t = &a->dy[0]->type;
+    const int n = t->rank - 2;
+    const int64_t n_points = oct_type_span(t, 1, n + 1), zero[OCT_MAX_RANK] = {0};
+    const oct_type rows = oct_type_make(t->dtype, 3, (int64_t[]){t->dim[0], n_points, n});
+    const oct_type like = oct_type_make(t->dtype, 2, (int64_t[]){n_points, n + 1});
+    oct_value *base = oct_grad_filled(a->b, &like, 1), *dy;
+    int64_t index[OCT_MAX_RANK] = {0};
+    oct_node *turned;
+
+    for (int64_t i = 0; base && i < n_points; i++, oct_next_index(n, index, zero, t->dim + 1))
+        for (int d = 0; d < n; d++) {
+            const double v = coordinate(index[n - 1 - d], t->dim[n - d], align);
+
+            oct_store_f64(t->dtype, base->data->data, i * (n + 1) + d, 1, &v);
+        }
+    dy = oct_grad_reshape(a->b, a->dy[0], &rows);
+    turned = oct_emit_node(a->b, &oct_op_transpose, &dy, 1, 1);
+    oct_emit_ints(a->b, turned, "perm", (int64_t[]){0, 2, 1}, 3);
+    a->dx[THETA] = oct_emit(a->b, &oct_op_mat_mul, oct_emitted(a->b, turned), base, NULL);
+    return a->b->status;
+}
+
 static const oct_attr_def attrs[] = {
     [ALIGN_CORNERS] = {.name = "align_corners", .kind = OCT_ATTR_INT},
     {0},
@@ -87,5 +114,6 @@ const oct_op oct_op_affine_grid = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_STOP,
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "op/conv_geometry.h"
+#include "op/grad/rules.h"
 #include "op/work.h"
 
 enum { DILATIONS, PADS, STRIDES };
@@ -174,6 +175,62 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* Of each element of a column, which one of the image it goes to; padding: the one after the last.
+ */
+static oct_value *emit_places(oct_builder *b, const oct_conv_geometry *g)
+{
+    const int64_t zero[OCT_MAX_SPATIAL] = {0}, last = oct_conv_geometry_in_size(g);
+    const int64_t n = oct_conv_geometry_kernel_size(g) * oct_conv_geometry_out_size(g);
+    int64_t k[OCT_MAX_SPATIAL] = {0}, o[OCT_MAX_SPATIAL] = {0}, i = 0;
+    int64_t *places = oct_arena_array(b->g->arena, (size_t)n, sizeof(*places));
+
+    if (!places) b->status = OCT_ERR_MEMORY;
+    if (b->status) return NULL;
+    do
+        do {
+            const int64_t at = image_at(g, k, o);
+
+            places[i++] = at < 0 ? last : at;
+        } while (oct_next_index(g->n, o, zero, g->out));
+    while (oct_next_index(g->n, k, zero, g->kernel));
+    return oct_ints(b, places, n);
+}
+
+/* Columns are read from the gradient of the image, and zeros from after its end. */
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const oct_type *x = &n->in[X]->type, *types[] = {x, &n->in[1]->type, &n->in[2]->type};
+    const oct_tensor *data[] = {NULL, oct_node_const(n, IMAGE_SHAPE),
+                                oct_node_const(n, BLOCK_SHAPE)};
+    const oct_infer q = {.ctx = n->graph->ctx, .node = n, .in = types, .data = data};
+    oct_type planes, zeros;
+    oct_conv_geometry g;
+    oct_value *dy;
+    oct_node *node;
+    bool known;
+
+    OCT_TRY(read_windows(&q, &g, &known));
+    if (!known)
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                             "it has a gradient only if its shapes are constant");
+    OCT_TRY(check_columns(&q, &g, &g.c_in));
+    planes =
+        oct_type_make(x->dtype, 2, (int64_t[]){x->dim[0] * g.c_in, oct_conv_geometry_in_size(&g)});
+    zeros = planes;
+    zeros.dim[1] = 1;
+    dy = oct_grad_reshape(a->b, a->dy[0], &planes);
+    node = oct_emit_node(a->b, &oct_op_concat,
+                         (oct_value *[]){dy, oct_grad_filled(a->b, &zeros, 0)}, 2, 1);
+    oct_emit_int(a->b, node, "axis", 1);
+    dy = oct_emitted(a->b, node);
+    node = oct_emit_node(a->b, &oct_op_gather, (oct_value *[]){dy, emit_places(a->b, &g)}, 2, 1);
+    oct_emit_int(a->b, node, "axis", 1);
+    dy = oct_emitted(a->b, node);
+    a->dx[X] = a->b->status ? NULL : oct_grad_reshape(a->b, dy, x);
+    return a->b->status;
+}
+
 static const oct_attr_def attrs[] = {
     [DILATIONS] = {.name = "dilations", .kind = OCT_ATTR_INTS, .no_default = true},
     [PADS] = {.name = "pads", .kind = OCT_ATTR_INTS, .no_default = true},
@@ -189,5 +246,6 @@ const oct_op oct_op_col2im = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_STOP,
 };

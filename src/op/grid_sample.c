@@ -1,69 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GridSample: images (or volumes) sampled at positions that another tensor holds. */
-#include "op/move.h"
+#include "op/grid_sample.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/parallel.h"
+#include "op/grad/layers.h"
+#include "op/move.h"
 
 enum { ALIGN_CORNERS, MODE, PADDING_MODE };
-enum { MAX_SPACE = 3, MAX_TAPS = 4, GRAIN = 256 };
+enum { GRAIN = 256 };
 
 #define FAR 1e9 /* outside every image, and exact as an integer */
 
-typedef enum sampling { NEAREST, LINEAR, CUBIC } sampling;
-typedef enum outside { ZEROS, BORDER, REFLECTION } outside;
-
-typedef struct params {
-    sampling mode;
-    outside pad;
-    bool align;
-} params;
-
-static oct_status read_params(const oct_node *n, params *p)
+oct_status oct_grid_read(const oct_node *n, oct_dtype grid, oct_grid_params *p)
 {
     static const struct {
         const char *word;
-        sampling mode;
-    } modes[] = {{"nearest", NEAREST},
-                 {"linear", LINEAR},
-                 {"bilinear", LINEAR}, /* before 20 */
-                 {"cubic", CUBIC},
-                 {"bicubic", CUBIC}};
+        oct_grid_mode mode;
+    } modes[] = {{"nearest", OCT_GRID_NEAREST},
+                 {"linear", OCT_GRID_LINEAR},
+                 {"bilinear", OCT_GRID_LINEAR}, /* before 20 */
+                 {"cubic", OCT_GRID_CUBIC},
+                 {"bicubic", OCT_GRID_CUBIC}};
     static const char *const pads[] = {"zeros", "border", "reflection"};
+    const char *mode = oct_node_attr(n, "mode")->s, *pad = oct_node_attr(n, "padding_mode")->s;
     size_t m = 0, k = 0;
 
-    while (m < OCT_COUNT(modes) && strcmp(modes[m].word, n->attr[MODE].s) != 0)
+    while (m < OCT_COUNT(modes) && strcmp(modes[m].word, mode) != 0)
         m++;
-    while (k < OCT_COUNT(pads) && strcmp(pads[k], n->attr[PADDING_MODE].s) != 0)
+    while (k < OCT_COUNT(pads) && strcmp(pads[k], pad) != 0)
         k++;
     if (m == OCT_COUNT(modes) || k == OCT_COUNT(pads))
-        return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "mode '%.20s' with padding_mode '%.20s'",
-                             n->attr[MODE].s, n->attr[PADDING_MODE].s);
-    *p = (params){modes[m].mode, (outside)k, oct_int(n, ALIGN_CORNERS) != 0};
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "mode '%.20s' with padding_mode '%.20s'", mode,
+                             pad);
+    *p = (oct_grid_params){modes[m].mode, (oct_grid_pad)k,
+                           oct_node_attr(n, "align_corners")->i != 0, grid == OCT_DTYPE_F64};
     return OCT_OK;
+}
+
+oct_status oct_grid_check(const oct_node *n, const oct_type *x, const oct_type *grid)
+{
+    char a[OCT_TYPE_TEXT_SIZE], b[OCT_TYPE_TEXT_SIZE];
+
+    if (x->rank < 0 || grid->rank < 0) return OCT_OK;
+    if (x->rank >= 3 && x->rank <= 2 + OCT_GRID_MAX_SPACE && grid->rank == x->rank &&
+        (grid->dim[grid->rank - 1] < 0 || grid->dim[grid->rank - 1] == x->rank - 2) &&
+        (x->dim[0] < 0 || grid->dim[0] < 0 || x->dim[0] == grid->dim[0]))
+        return OCT_OK;
+    return oct_node_fail(n, OCT_ERR_SHAPE, "grid %s does not fit %s", oct_type_text(grid, a),
+                         oct_type_text(x, b));
 }
 
 static oct_status shape(const oct_infer *q)
 {
     const oct_type *x, *grid;
-    params p;
+    oct_grid_params p;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_need(q, 1, &grid));
     OCT_TRY(oct_infer_check(q, 0, OCT_SET_NUMERIC));
     OCT_TRY(oct_infer_check(q, 1, OCT_SET_FLOAT));
-    OCT_TRY(read_params(q->node, &p));
+    OCT_TRY(oct_grid_read(q->node, grid->dtype, &p));
     q->out[0] = oct_type_unknown(x->dtype);
     if (x->rank < 0 || grid->rank < 0) return OCT_OK;
-    if (x->rank < 3 || x->rank > 2 + MAX_SPACE || grid->rank != x->rank ||
-        (grid->dim[grid->rank - 1] >= 0 && grid->dim[grid->rank - 1] != x->rank - 2) ||
-        (x->dim[0] >= 0 && grid->dim[0] >= 0 && x->dim[0] != grid->dim[0])) {
-        char a[OCT_TYPE_TEXT_SIZE], b[OCT_TYPE_TEXT_SIZE];
-        return oct_infer_fail(q, OCT_ERR_SHAPE, "grid %s does not fit %s", oct_type_text(grid, a),
-                              oct_type_text(x, b));
-    }
+    OCT_TRY(oct_grid_check(q->node, x, grid));
     q->out[0] = *x;
     for (int32_t d = 2; d < x->rank; d++)
         q->out[0].dim[d] = grid->dim[d - 1];
@@ -71,77 +73,112 @@ static oct_status shape(const oct_infer *q)
     return OCT_OK;
 }
 
-static double reflect(double x, double low, double high)
+/* *sign changes with the direction. */
+static double reflect(double x, double low, double high, double *sign)
 {
     const double range = high - low;
     double way;
 
-    if (range <= 0) return low;
+    if (range <= 0) {
+        *sign = 0;
+        return low;
+    }
     way = fmod(fabs(x - low), 2 * range);
+    if ((way > range) != (x < low)) *sign = -*sign;
     return way > range ? high - (way - range) : low + way;
 }
 
-/* The taps of one coordinate: which elements of an axis of n, with what weights. */
-typedef struct taps {
-    int64_t index[MAX_TAPS]; /* -1: zero */
-    double weight[MAX_TAPS];
-    int count;
-} taps;
-
-static int64_t element(const params *p, double i, int64_t n)
+static int64_t element(const oct_grid_params *p, double i, int64_t n)
 {
     const double last = (double)(n - 1);
+    double sign = 1;
 
-    if (p->pad == ZEROS) return i >= 0 && i <= last ? (int64_t)i : -1;
-    if (p->pad == REFLECTION) i = reflect(i, p->align ? 0 : -0.5, p->align ? last : last + 0.5);
+    if (p->pad == OCT_GRID_ZEROS) return i >= 0 && i <= last ? (int64_t)i : -1;
+    if (p->pad == OCT_GRID_REFLECTION)
+        i = reflect(i, p->align ? 0 : -0.5, p->align ? last : last + 0.5, &sign);
     return (int64_t)fmax(0, fmin(i, last));
 }
 
-static void find_taps(const params *p, double at, int64_t n, taps *t)
+/* The cubic convolution kernel (a = -0.75) at distances below and above 1, and its slopes. */
+static double near(double t, double *slope)
 {
-    const double last = (double)(n - 1);
-    const double low = p->align ? 0 : -0.5, high = p->align ? last : last + 0.5;
-    /* Rounded to float where others keep it: it decides ties. */
-    double x = (double)(float)(p->align ? (at + 1) / 2 * last : ((at + 1) * (double)n - 1) / 2);
-
-    if (!(fabs(x) < FAR)) x = x > 0 ? FAR : -FAR; /* not a number: outside as well */
-    if (p->mode == NEAREST) x = rint(x);
-    if (x < low || x > high) {
-        if (p->pad == BORDER) x = fmax(0, fmin(x, last));
-        if (p->pad == REFLECTION) x = reflect(x, low, high);
-    }
-    const double base = p->mode == NEAREST ? rint(x) : floor(x), r = x - base;
     const double a = -0.75;
-    switch (p->mode) {
-    case NEAREST:
+
+    *slope = (3 * (a + 2) * t - 2 * (a + 3)) * t;
+    return ((a + 2) * t - (a + 3)) * t * t + 1;
+}
+
+static double distant(double t, double *slope)
+{
+    const double a = -0.75;
+
+    *slope = (3 * a * t - 10 * a) * t + 8 * a;
+    return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a;
+}
+
+/* Weights of a position that is r beyond its base; slopes by r. */
+static void weigh(oct_grid_mode mode, double r, oct_grid_taps *t)
+{
+    switch (mode) {
+    case OCT_GRID_NEAREST:
         t->count = 1;
         t->weight[0] = 1;
-        t->index[0] = element(p, base, n);
+        t->slope[0] = 0;
         return;
-    case LINEAR:
+    case OCT_GRID_LINEAR:
         t->count = 2;
         t->weight[0] = 1 - r;
         t->weight[1] = r;
-        break;
-    case CUBIC:
+        t->slope[0] = -1;
+        t->slope[1] = 1;
+        return;
+    case OCT_GRID_CUBIC:
         t->count = 4;
-        t->weight[0] = ((a * (r + 1) - 5 * a) * (r + 1) + 8 * a) * (r + 1) - 4 * a;
-        t->weight[1] = ((a + 2) * r - (a + 3)) * r * r + 1;
-        t->weight[2] = ((a + 2) * (1 - r) - (a + 3)) * (1 - r) * (1 - r) + 1;
-        t->weight[3] = ((a * (2 - r) - 5 * a) * (2 - r) + 8 * a) * (2 - r) - 4 * a;
-        break;
+        t->weight[0] = distant(r + 1, &t->slope[0]);
+        t->weight[1] = near(r, &t->slope[1]);
+        t->weight[2] = near(1 - r, &t->slope[2]);
+        t->weight[3] = distant(2 - r, &t->slope[3]);
+        t->slope[2] = -t->slope[2];
+        t->slope[3] = -t->slope[3];
+        return;
     }
-    for (int i = 0; i < t->count; i++)
-        t->index[i] = element(p, base + i - (p->mode == CUBIC), n);
+}
+
+void oct_grid_find(const oct_grid_params *p, double at, int64_t n, oct_grid_taps *t)
+{
+    const double last = (double)(n - 1);
+    const double low = p->align ? 0 : -0.5, high = p->align ? last : last + 0.5;
+    double x = p->align ? (at + 1) / 2 * last : ((at + 1) * (double)n - 1) / 2, base;
+    double slope = (p->align ? last : (double)n) / 2; /* of x */
+
+    if (!p->is_f64) x = (double)(float)x; /* where others keep it so: it decides ties */
+    if (!(fabs(x) < FAR)) {               /* not a number: outside as well */
+        x = x > 0 ? FAR : -FAR;
+        slope = 0;
+    }
+    if (p->mode == OCT_GRID_NEAREST) x = rint(x);
+    if (x < low || x > high) {
+        if (p->pad == OCT_GRID_BORDER) {
+            x = fmax(0, fmin(x, last));
+            slope = 0;
+        }
+        if (p->pad == OCT_GRID_REFLECTION) x = reflect(x, low, high, &slope);
+    }
+    base = p->mode == OCT_GRID_NEAREST ? rint(x) : floor(x);
+    weigh(p->mode, x - base, t);
+    for (int i = 0; i < t->count; i++) {
+        t->index[i] = element(p, base + i - (p->mode == OCT_GRID_CUBIC), n);
+        t->slope[i] *= slope;
+    }
 }
 
 typedef struct job {
-    params p;
+    oct_grid_params p;
     const double *x, *grid;
     double *y;
-    int32_t space;            /* 1, 2 or 3 dims */
-    int64_t dim[MAX_SPACE];   /* of x */
-    int64_t channels, points; /* points: of one image in the grid */
+    int32_t space;                   /* 1, 2 or 3 dims */
+    int64_t dim[OCT_GRID_MAX_SPACE]; /* of x */
+    int64_t channels, points;        /* points: of one image in the grid */
 } job;
 
 /* Items are points of the grid; all channels of a point share its taps. */
@@ -155,11 +192,11 @@ static void run_points(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const int64_t picture = i / j->points;
         double *y = j->y + picture * j->channels * j->points + i % j->points;
-        taps t[MAX_SPACE];
+        oct_grid_taps t[OCT_GRID_MAX_SPACE];
         int total = 1;
 
         for (int32_t d = 0; d < j->space; d++) { /* the grid's order is x, y, z */
-            find_taps(&j->p, j->grid[i * j->space + j->space - 1 - d], j->dim[d], &t[d]);
+            oct_grid_find(&j->p, j->grid[i * j->space + j->space - 1 - d], j->dim[d], &t[d]);
             total *= t[d].count;
         }
         for (int k = 0; k < total; k++) {
@@ -191,7 +228,7 @@ static oct_status ref(const oct_args *a)
              .points = oct_type_span(grid, 1, grid->rank - 1)};
     double *dx, *dg, *dy;
 
-    OCT_TRY(read_params(a->node, &j.p));
+    OCT_TRY(oct_grid_read(a->node, grid->dtype, &j.p));
     if (n_y == 0) return OCT_OK;
     if (n_x == 0) return oct_node_fail(a->node, OCT_ERR_SHAPE, "the operand is empty");
     if (!(dx = oct_args_scratch(a, (size_t)n_x, sizeof(*dx)))) return OCT_ERR_MEMORY;
@@ -224,6 +261,7 @@ const oct_op oct_op_grid_sample = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = oct_grad_grid_sample,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "op/conv_geometry.h"
+#include "op/grad/rules.h"
 #include "op/work.h"
 
 enum { KERNEL, PADS, STRIDES };
@@ -101,6 +102,22 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const oct_type *y = &a->dy[0]->type;
+    const oct_type flat = oct_type_make(y->dtype, 1, (int64_t[]){oct_type_len(y)});
+    oct_type from;
+
+    OCT_TRY(pooled_from(n, &n->in[X]->type, &from));
+    if (!oct_type_equal(&from, y))
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                             "it has a gradient only if output_shape is what the window gives");
+    a->dx[X] = oct_emit(a->b, &oct_op_gather, oct_grad_reshape(a->b, a->dy[0], &flat),
+                        n->in[INDICES], NULL);
+    return a->b->status;
+}
+
 static const oct_attr_def attrs[] = {
     [KERNEL] = {.name = "kernel_shape", .kind = OCT_ATTR_INTS, .required = true},
     [PADS] = {.name = "pads", .kind = OCT_ATTR_INTS, .no_default = true},
@@ -116,6 +133,7 @@ const oct_op oct_op_max_unpool = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

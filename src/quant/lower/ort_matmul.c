@@ -4,8 +4,6 @@
  * float result, but such a MatMul: so the last layers of a detector, whose results are not
  * requantized, run in integers.
  */
-#include <string.h>
-
 #include "op/op.h"
 #include "pass/rewrite.h"
 #include "quant/lower/lower_parts.h"

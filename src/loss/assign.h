@@ -81,6 +81,9 @@ typedef struct oct_atss {
     double side;   /* of the squares, in strides: 5 */
     double margin; /* an anchor's point lies further than this inside the box: 1e-9 */
     double eps;    /* added to the union of squares and boxes */
+    /* An anchor that several boxes take goes to the one its square overlaps most: of those boxes
+     * (NanoDet), else of all boxes (SuperGradients, PaddleDetection). */
+    bool among_takers;
 } oct_atss;
 
 size_t oct_assign_atss_work(const oct_atss *atss, const oct_anchor_levels *levels);

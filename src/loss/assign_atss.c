@@ -66,7 +66,8 @@ static double threshold_of(const oct_atss *atss, const oct_assign_in *in, const 
     return mean + (n > 1 ? sqrt(squares / (double)(n - 1)) : 0);
 }
 
-/* label[] counts the boxes that want an anchor, box[] is the last of them. */
+/* label[] counts the boxes that want an anchor, box[] is the one of them whose overlap q[] is
+ * largest. */
 static void choose(const oct_atss *atss, const oct_assign_in *in, int64_t j, oct_pick *pick,
                    const oct_assigned *out)
 {
@@ -79,8 +80,10 @@ static void choose(const oct_atss *atss, const oct_assign_in *in, int64_t j, oct
 
         if (!(pick[k].value > threshold - slack)) continue;
         if (!oct_assign_is_inside(&in->point[2 * i], box, atss->margin)) continue;
-        out->box[i] = (int32_t)j;
-        out->label[i]++;
+        if (!out->label[i]++ || pick[k].value > out->q[i]) {
+            out->box[i] = (int32_t)j;
+            out->q[i] = pick[k].value;
+        }
     }
 }
 
@@ -95,7 +98,7 @@ void oct_assign_atss(const oct_atss *atss, const oct_assign_in *in, void *work,
     for (int64_t i = 0; i < in->n_anchors; i++) {
         double square[4];
 
-        if (out->label[i] > 1) {
+        if (out->label[i] > 1 && !atss->among_takers) {
             square_of(atss, in, i, square);
             out->box[i] = oct_assign_best_box(in, square, atss->eps);
         }

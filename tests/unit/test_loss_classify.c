@@ -113,6 +113,7 @@ static void upstream_of_softmax(void **state)
     oct_node *softmax = oct_emit_node(&c.f->b, &oct_op_softmax, &y, 1, 1);
 
     oct_emit_int(&c.f->b, softmax, "axis", 1);
+    c.pred[c.n_pred++] = y;
     y = oct_emit(&c.f->b, &oct_op_flatten, oct_emitted(&c.f->b, softmax), NULL, NULL);
     assert_ok(c.f->ctx, oct_graph_add_output(c.f->g, y));
     c.job.labels = loss_input(&c, "labels", OCT_DTYPE_I64, 1, dim, (double[]){2, 0});
@@ -122,6 +123,7 @@ static void upstream_of_softmax(void **state)
     want -= log(exp(3) / (exp(1) + exp(2) + exp(3)));
     want -= log(1 / (1 + 1 + exp(4)));
     assert_near(c.loss, want / 2, 1e-12);
+    assert_near(oct_tensor_get_f64(c.grad[0], 0), exp(1) / (exp(1) + exp(2) + exp(3)) / 2, 1e-12);
     loss_end(&c);
 }
 

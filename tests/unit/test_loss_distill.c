@@ -143,6 +143,7 @@ static void inner_values(void **state)
     loss_case c = loss_begin(state, "distill");
     oct_value *y = loss_input(&c, "x", OCT_DTYPE_F64, 2, dims, x);
 
+    c.pred[c.n_pred++] = y;
     y = oct_emit(&c.f->b, &oct_op_relu, y, NULL, NULL);
     y->producer->name = "layer";
     y = oct_emit(&c.f->b, &oct_op_tanh, y, NULL, NULL);
@@ -163,6 +164,7 @@ static void inner_values(void **state)
         want += 3 * pow(fmax(x[i], 0) - t[i], 2) / 4;
     assert_near(c.parts[0], 0, 1e-12);
     assert_near(c.parts[1], want, 1e-9);
+    assert_near(oct_tensor_get_f64(c.grad[0], 2), 3 * 2 * (2. - 1) / 4, 1e-9);
     loss_end(&c);
 }
 

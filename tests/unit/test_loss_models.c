@@ -198,6 +198,50 @@ static void yolox(void **state)
     unload(&n);
 }
 
+/* Outputs for each feature map: the operands are theirs, one level after the other. */
+static void levels(void **state, const char *model, const char *row, const char *const scores[],
+                   const char *const distances[], int n_levels, int64_t n_anchors)
+{
+    net n;
+    const oct_tensor *raw[2];
+    int64_t at[2] = {0, 0};
+
+    run_detector(state, &n, model, row, 1);
+    raw[0] = output(&n, operand(&n, 0));
+    raw[1] = output(&n, operand(&n, 1));
+    assert_dims(&raw[0]->type, 3, (int64_t[]){1, n_anchors, 80});
+    assert_dims(&raw[1]->type, 3, (int64_t[]){1, n_anchors, 32});
+    for (int l = 0; l < n_levels; l++)
+        for (int k = 0; k < 2; k++) {
+            const char *name = (k ? distances : scores)[l];
+            const oct_tensor *out = output(&n, oct_graph_find_value(n.f->g, name));
+
+            for (int64_t i = 0; i < oct_tensor_len(out); i++) {
+                const double x = oct_tensor_get_f64(raw[k], at[k]++);
+
+                assert_true(fabs((k ? x : logistic(x)) - oct_tensor_get_f64(out, i)) < 1e-4);
+            }
+        }
+    check_loss(&n, 3);
+    unload(&n);
+}
+
+static void nanodet(void **state)
+{
+    levels(state, "nanodet_m_416", "nanodet", (const char *[]){"792", "814", "836"},
+           (const char *[]){"795", "817", "839"}, 3, 3549);
+}
+
+static void picodet(void **state)
+{
+    levels(state, "picodet_s_416", "picodet",
+           (const char *[]){"save_infer_model/scale_0.tmp_1", "save_infer_model/scale_1.tmp_1",
+                            "save_infer_model/scale_2.tmp_1", "save_infer_model/scale_3.tmp_1"},
+           (const char *[]){"save_infer_model/scale_4.tmp_1", "save_infer_model/scale_5.tmp_1",
+                            "save_infer_model/scale_6.tmp_1", "save_infer_model/scale_7.tmp_1"},
+           4, 3598);
+}
+
 /* --- distillation --- */
 
 /* Fed with the network's own values there is no loss; with zeros there is one. */
@@ -260,6 +304,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(mobilenet, setup, teardown),
         cmocka_unit_test_setup_teardown(yolox, setup, teardown),
+        cmocka_unit_test_setup_teardown(nanodet, setup, teardown),
+        cmocka_unit_test_setup_teardown(picodet, setup, teardown),
         cmocka_unit_test_setup_teardown(distil_mobilenet, setup, teardown),
         cmocka_unit_test_setup_teardown(distil_yolox, setup, teardown),
         cmocka_unit_test_setup_teardown(distil_nanodet, setup, teardown),

@@ -44,6 +44,20 @@ static void grids_and_columns(void **state)
     check_grads(cases);
 }
 
+static void deformed(void **state)
+{
+    static const grad_case cases[] = {
+        {&oct_op_deform_conv, "2x2x4x5 3x2x2x2 2x8x3x4 3", NULL, 0, -1.5, 1.5},
+        {&oct_op_deform_conv, "1x4x5x5 4x2x3x3 1x36x3x3 4 1x18x3x3",
+         "group=2 offset_group=2 strides=2,2 pads=1,1,1,1", 0, -1.5, 1.5},
+        {&oct_op_deform_conv, "2x2x5x4 2x2x2x1 2x4x4x3 - 2x2x4x3",
+         "strides=1,2 pads=1,1,0,0 dilations=2,1", 0, -.9, .9},
+    };
+
+    (void)state;
+    check_grads(cases);
+}
+
 static void unpooling(void **state)
 {
     static const double x[] = {1, 2, 3, 4}, w[] = {.5, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -75,6 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(grid_samples, setup, teardown),
         cmocka_unit_test_setup_teardown(grids_and_columns, setup, teardown),
+        cmocka_unit_test_setup_teardown(deformed, setup, teardown),
         cmocka_unit_test_setup_teardown(unpooling, setup, teardown),
     };
 

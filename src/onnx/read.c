@@ -5,6 +5,7 @@
 #include <octet/onnx.h>
 
 #include "base/sniff.h"
+#include "onnx/onnx.h"
 #include "onnx/read.h"
 
 oct_status oct_read_text(oct_reader *r, oct_arena *a, oct_span text, const char *what,
@@ -192,6 +193,12 @@ oct_status oct_onnx_load_memory(oct_ctx *ctx, const void *data, size_t size, oct
     OCT_ENTER(ctx);
 
     return read_buffer(ctx, (oct_span){data, size}, NULL, NULL, out);
+}
+
+oct_status oct_onnx_load_part(oct_ctx *ctx, oct_file *f, size_t offset, size_t size,
+                              oct_graph **out)
+{
+    return read_buffer(ctx, (oct_span){oct_file_data(f) + offset, size}, f, NULL, out);
 }
 
 /* --- files that are something else, or a part --- */

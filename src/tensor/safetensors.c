@@ -204,6 +204,11 @@ const void *oct_safetensors_data(const oct_safetensors *s, int32_t i, size_t *si
     return s->data + s->item[i]->begin;
 }
 
+oct_file *oct_safetensors_file(const oct_safetensors *s)
+{
+    return s->file;
+}
+
 /* Own data: copied, and what is true is 1. */
 static oct_status copy_tensor(const oct_safetensors *s, const oct_safetensors_item *item,
                               oct_tensor **out)

@@ -21,6 +21,9 @@ const char *oct_safetensors_name(const oct_safetensors *s, int32_t i);
 const oct_type *oct_safetensors_type(const oct_safetensors *s, int32_t i);
 int32_t oct_safetensors_find(const oct_safetensors *s, const char *name); /* -1: none */
 
+/* The mapped file; NULL: it was read from memory. */
+oct_file *oct_safetensors_file(const oct_safetensors *s);
+
 /* The bytes in the file. */
 const void *oct_safetensors_data(const oct_safetensors *s, int32_t i, size_t *size);
 

@@ -5,7 +5,7 @@
  *
  *   tensor "octet.network"     U8: the ONNX model, in which parameters and statistics are inputs
  *   "param/NAME", "state/NAME" the values NAME of that model, F32
- *   "ema/NAME"                 averages of both, as they are used by "ema" of the metadata
+ *   "ema/NAME"                 averages of both, as they are updated: see oct_ema_read()
  *   "optimizer/STATE/NAME"     buffers of the optimizer
  *   metadata "octet.checkpoint" "1", step, epoch, seed, optimizer, recipe, and the caller's own
  */
@@ -16,9 +16,9 @@
 
 /* What is saved and restored. Pointers are the caller's. */
 typedef struct oct_run_state {
-    oct_graph *g;                   /* with PARAM and STATE values; only read */
-    const oct_params *params;       /* all PARAM values of g */
-    const oct_params *states;       /* all STATE values of g; NULL: none */
+    const oct_graph *g;             /* the network as files have it */
+    const oct_params *params;       /* named as the values of g that training changes */
+    const oct_params *states;       /* the same of running statistics; NULL: none */
     float *weights, *stats;         /* flat */
     float *ema_weights, *ema_stats; /* flat, as they are updated; NULL: none */
     oct_optimizer *optimizer;       /* NULL: none */
@@ -43,7 +43,7 @@ bool oct_checkpoint_sniff(oct_ctx *ctx, const char *path);
 oct_status oct_checkpoint_open(oct_ctx *ctx, const char *path, oct_checkpoint **out);
 void oct_checkpoint_close(oct_checkpoint *c); /* accepts NULL */
 
-/* Texts are borrowed. */
+/* Texts are borrowed. Notes: those that the caller gave for saving. */
 const char *oct_checkpoint_recipe(const oct_checkpoint *c);
 const char *oct_checkpoint_note(const oct_checkpoint *c, const char *key); /* NULL: none */
 bool oct_checkpoint_has_ema(const oct_checkpoint *c);

@@ -91,6 +91,51 @@ static void test_check_names_what_is_wrong(void **state)
     assert_fails(f->ctx, oct_augment_check(f->ctx, &a), OCT_ERR_ARG, "mixup is -1");
 }
 
+/* --- the page --- */
+
+static char *read_page(const char *name)
+{
+    const char *root = getenv("OCTET_SOURCE_ROOT");
+    const size_t most = 1 << 18;
+    char path[512], *text;
+    FILE *file;
+
+    if (!root) return NULL;
+    snprintf(path, sizeof(path), "%s/docs/%s", root, name);
+    assert_non_null(file = fopen(path, "rb"));
+    assert_non_null(text = calloc(1, most));
+    assert_true(fread(text, 1, most - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+/* The table has the numbers that the presets have. */
+static void test_page_is_up_to_date(void **state)
+{
+    char *page = read_page("training-data.md");
+    const oct_augment_setting *s;
+
+    (void)state;
+    if (!page) skip_test("OCTET_SOURCE_ROOT is not set");
+    for (int i = 0; (s = oct_augment_setting_at(i)); i++) {
+        char row[512];
+        int n = snprintf(row, sizeof(row), "| `%s` | %g |", s->name, s->value);
+
+        for (int k = 1; oct_augment_preset_at(k); k++) {
+            oct_augment a;
+            double v;
+
+            oct_augment_init(&a, oct_augment_preset_at(k));
+            v = *oct_augment_number(&a, i);
+            n += v == s->value ? snprintf(row + n, sizeof(row) - (size_t)n, " |")
+                               : snprintf(row + n, sizeof(row) - (size_t)n, " %.3g |", v);
+        }
+        snprintf(row + n, sizeof(row) - (size_t)n, " %s |\n", s->help);
+        if (!strstr(page, row)) fail_msg("docs/training-data.md has no line: %s", row);
+    }
+    free(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -99,6 +144,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_known_numbers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_set_by_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_check_names_what_is_wrong, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_page_is_up_to_date, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -61,6 +61,7 @@ $(LOSS_PEERS)/ready: tests/peers/requirements-losses.txt
 
 check-losses: all $(LOSS_PEERS)/ready
 	@$(LOSS_PEERS)/bin/python tests/peers/check_losses.py $(BUILD)/tests/loss_values
+	@$(LOSS_PEERS)/bin/python tests/peers/check_yolox_loss.py $(BUILD)/tests/loss_values $(BUILD)/octet
 
 check-peers: all $(PEERS)/ready
 	@status=0; \
@@ -70,6 +71,8 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_safetensors.py $(BUILD)/tests/train_files || status=1; \
 	$(LOSS_PEERS_PYTHON) tests/peers/check_losses.py $(BUILD)/tests/loss_values || status=1; \
+	$(LOSS_PEERS_PYTHON) tests/peers/check_yolox_loss.py $(BUILD)/tests/loss_values \
+		$(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_tensorboard.py $(BUILD)/tests/train_files || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \

@@ -14,10 +14,11 @@
 
 #include "graph/op.h"
 #include "loss/dfl_head.h"
+#include "loss/yolox.h"
 
 enum { MAX_OPERANDS = 6, MAX_INTS = 32 };
 
-static const oct_op *const ops[] = {&oct_op_yolo_nas_loss, &oct_op_yolov8_loss};
+static const oct_op *const ops[] = {&oct_op_yolo_nas_loss, &oct_op_yolov8_loss, &oct_op_yolox_loss};
 
 static oct_status set_attribute(oct_node *n, char *text)
 {

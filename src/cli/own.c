@@ -101,6 +101,7 @@ static bool is_own_text(const ends *e)
         "\"made_by\":\"octet",                  /* traces */
         "\"made_by\": \"octet",                 /* scales in PPQ's form */
         "{\"octet_qmap\":",
+        "{\"octet.checkpoint\":", /* of a training run */
         "{\"info\":{\"description\":\"octet synth",
     };
 

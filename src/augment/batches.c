@@ -172,6 +172,7 @@ const char *oct_batches_note(oct_batches *b, int32_t i)
         {l->n_unknown, "none of the network's classes"},
         {l->n_empty, "without area"},
         {l->n_crowds, "of crowds"},
+        {b->n_dropped, "more boxes than rows in a sample, of which the smallest go"},
     };
 
     for (size_t k = 0; k < OCT_COUNT(notes); k++) {
@@ -224,6 +225,7 @@ oct_status oct_batches_next(oct_batches *b, float *images, void *labels, oct_bat
         info->n_boxes = slot->n_boxes;
         info->n_dropped = slot->n_dropped;
     }
+    b->n_dropped += slot->n_dropped;
     oct_ring_done(b, slot);
     return OCT_OK;
 }

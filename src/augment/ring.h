@@ -43,6 +43,7 @@ struct oct_batches {
     bool shuffle;
     int32_t batch, depth;
     int64_t count, n_epochs;
+    int64_t n_dropped; /* boxes without a row, in all batches given */
     char note[160];
 
     oct_ring_worker *workers;

@@ -366,6 +366,7 @@ static void test_smallest_boxes_have_no_row(void **state)
     assert_int_equal(oct_batches_max_boxes(c->b), 2);
     assert_int_equal(c->info.n_boxes, 2);
     assert_int_equal(c->info.n_dropped, 2);
+    assert_non_null(strstr(oct_batches_note(c->b, 0), "2 labels were left out: more boxes"));
     assert_true(row_of(c, 0, 0)[0] == 1 && row_of(c, 0, 1)[0] == 2);
     free_case(c);
     oct_dataset_close(d);

@@ -2,6 +2,8 @@
 /* Batches from bad data: labels that are no boxes, broken pictures, odd sizes, no memory. */
 #include "tests/unit/augment_case.h"
 
+#include "base/rng.h"
+
 /* A dataset whose second picture has this label must fail so, naming the picture. */
 static void assert_label_fails(files *t, oct_label bad, oct_status status, const char *text)
 {
@@ -178,12 +180,20 @@ static void test_all_broken(void **state)
 
 /* --- sizes --- */
 
-/* Every preset, all fits, on pictures and inputs of unusual sizes. */
-static void test_odd_sizes(void **state)
+static void check_rows(const batch_case *c)
+{
+    for (int b = 0; b < c->o.batch; b++)
+        for (int r = 0; r < count_rows(c, b); r++) {
+            const float *row = row_of(c, b, r);
+
+            assert_true(row[1] >= 0 && row[2] >= 0 && row[1] < row[3] && row[2] < row[4]);
+            assert_true(row[3] <= (float)c->p.width && row[4] <= (float)c->p.height);
+        }
+}
+
+static oct_dataset *odd_pictures(files *t)
 {
     static const int sizes[][2] = {{1, 1}, {1, 700}, {700, 1}, {3, 2}, {33, 31}};
-    static const int inputs[][2] = {{1, 1}, {7, 40}, {32, 32}};
-    files *t = *state;
     oct_dataset *d = new_dataset(t);
 
     for (size_t i = 0; i < OCT_COUNT(sizes); i++) {
@@ -191,6 +201,16 @@ static void test_odd_sizes(void **state)
 
         add_picture(t, d, sizes[i][0], sizes[i][1], 9, &l, 1);
     }
+    return d;
+}
+
+/* Every preset, all fits, on pictures and inputs of unusual sizes. */
+static void test_odd_sizes(void **state)
+{
+    static const int inputs[][2] = {{1, 1}, {7, 40}, {32, 32}};
+    files *t = *state;
+    oct_dataset *d = odd_pictures(t);
+
     for (int k = 0; oct_augment_preset_at(k); k++)
         for (size_t i = 0; i < OCT_COUNT(inputs); i++)
             for (int fit = OCT_FIT_LETTERBOX; fit <= OCT_FIT_CROP; fit++) {
@@ -201,18 +221,40 @@ static void test_odd_sizes(void **state)
                 start(c, d);
                 for (int n = 0; n < 9; n++) {
                     take(c);
-                    for (int b = 0; b < c->o.batch; b++)
-                        for (int r = 0; r < count_rows(c, b); r++) {
-                            const float *row = row_of(c, b, r);
-
-                            assert_true(row[1] >= 0 && row[2] >= 0 && row[1] < row[3] &&
-                                        row[2] < row[4]);
-                            assert_true(row[3] <= (float)inputs[i][0] &&
-                                        row[4] <= (float)inputs[i][1]);
-                        }
+                    check_rows(c);
                 }
                 free_case(c);
             }
+    oct_dataset_close(d);
+}
+
+/* Any numbers that are in range, most of them at a limit. */
+static void test_any_settings(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = odd_pictures(t);
+    oct_rng r;
+
+    oct_rng_init(&r, 5);
+    for (int k = 0; k < 150; k++) {
+        batch_case *c = new_case(t, 1 + (int)oct_rng_below(&r, 40), 1 + (int)oct_rng_below(&r, 40));
+        const oct_augment_setting *s;
+
+        for (int i = 0; (s = oct_augment_setting_at(i)); i++) {
+            const double part = oct_rng_f64(&r), u = part < 0.3 ? 0 : part > 0.6 ? 1 : part;
+            double v = s->least + u * (s->most - s->least);
+
+            if (strstr(s->name, "_max")) v = fmax(v, *oct_augment_number(&c->a, i - 1));
+            *oct_augment_number(&c->a, i) = v;
+        }
+        c->a.expand_max = fmax(c->a.expand_max, 1);
+        c->p.fit = (int32_t)oct_rng_below(&r, 4);
+        c->o.batch = 5;
+        start(c, d);
+        take(c);
+        check_rows(c);
+        free_case(c);
+    }
     oct_dataset_close(d);
 }
 
@@ -280,6 +322,7 @@ int main(void)
                                         teardown_files),
         cmocka_unit_test_setup_teardown(test_all_broken, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_odd_sizes, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(test_any_settings, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_freed_early, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(test_without_memory, setup_files, teardown_files),
     };

@@ -56,7 +56,8 @@ typedef struct grad_test {
     oct_value *wrt[GRAD_MAX_IN]; /* those that are inputs of the graph */
     oct_tensor *x[GRAD_MAX_IN];  /* their elements */
     int n_in, n_wrt;
-    int n_loss; /* results that count; 0: all */
+    int n_loss;         /* results that count; 0: all */
+    oct_graph *forward; /* without the gradients */
 } grad_test;
 
 /* One size of a shape: a number, or a letter's. */
@@ -267,13 +268,13 @@ static inline oct_value *grad_loss(grad_test *t, const oct_node *n)
     return sum;
 }
 
-/* The loss, from a graph whose outputs are the loss and the gradients. */
+/* The loss; with `out`, that of the graph whose outputs are the loss and the gradients. */
 static inline double grad_eval(grad_test *t, oct_tensor **out)
 {
     oct_tensor *mine[GRAD_MAX_IN + 1] = {0};
     double y;
 
-    assert_ok(t->f->ctx, oct_graph_eval(t->f->g, t->x, mine, NULL));
+    assert_ok(t->f->ctx, oct_graph_eval(out ? t->f->g : t->forward, t->x, mine, NULL));
     y = oct_tensor_get_f64(mine[0], 0);
     for (int i = 0; i <= t->n_wrt; i++) {
         if (out)
@@ -321,6 +322,7 @@ static inline void grad_build(grad_test *t, uint64_t seed, oct_tensor **got)
     loss = grad_loss(t, grad_node(t));
     assert_non_null(loss);
     assert_ok(t->f->ctx, oct_graph_add_output(t->f->g, loss));
+    assert_ok(t->f->ctx, oct_graph_clone(t->f->g, &t->forward));
     assert_ok(t->f->ctx, oct_grad(t->f->g, loss, t->wrt, t->n_wrt, dwrt));
     for (int i = 0; i < t->n_wrt; i++) {
         /* An output has one name: the gradient of x in x + y may be that of y too. */
@@ -339,6 +341,7 @@ static inline void grad_free(grad_test *t, oct_tensor **got)
         oct_tensor_unref(got[i]);
     for (int i = 0; i < t->n_wrt; i++)
         oct_tensor_unref(t->x[i]);
+    oct_graph_free(t->forward);
 }
 
 /* The same case in float32, whose numbers differ by rounding only. */

@@ -129,7 +129,7 @@ static void one_element_has_no_variance(void **state)
 static void larger_shapes(void **state)
 {
     static const grad_case c = {&oct_op_batch_norm_train,
-                                "4x8x80x80 8 8 =8 =8",
+                                "4x4x80x80 4 4 =4 =4",
                                 "loss:1 epsilon=.001 act=4 act_a=1",
                                 5,
                                 5,

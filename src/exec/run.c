@@ -329,9 +329,10 @@ static oct_status run_step(oct_run *r, int32_t i)
     return r->value_hook || r->seen_hook ? show_step(r, b) : OCT_OK;
 }
 
+/* A reorder that oneDNN does not compute has nothing of its own in a run. */
 static bool has_own_threads(const oct_run *r, int32_t i)
 {
-    return r->bound[i].step->kernel->flags & OCT_KERNEL_OPENMP;
+    return (r->bound[i].step->kernel->flags & OCT_KERNEL_OPENMP) && r->bound[i].own;
 }
 
 /* Runs of steps that share one team of threads. */

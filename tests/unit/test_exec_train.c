@@ -289,6 +289,77 @@ static void slopes(void **state)
     }
 }
 
+static void poolings(void **state)
+{
+    static const struct {
+        int64_t n, c, h, w, kernel, stride, pad, dilation;
+    } cases[] = {
+        {2, 13, 9, 11, 5, 1, 2, 1}, {1, 70, 8, 8, 2, 2, 0, 1}, {2, 8, 7, 9, 3, 2, 1, 1},
+        {1, 3, 6, 6, 3, 1, 0, 1},   {1, 65, 9, 9, 3, 2, 1, 2},
+    };
+
+    for (size_t i = 0; i < 2 * OCT_COUNT(cases); i++) {
+        const int64_t k = cases[i / 2].kernel, s = cases[i / 2].stride, p = cases[i / 2].pad;
+        const int64_t span = (k - 1) * cases[i / 2].dilation + 1, n = cases[i / 2].n;
+        const int64_t size[] = {n, cases[i / 2].c, cases[i / 2].h, cases[i / 2].w};
+        const int64_t small[] = {n, size[1], (size[2] + 2 * p - span) / s + 1,
+                                 (size[3] + 2 * p - span) / s + 1};
+        fixture *f = *state;
+        oct_value *in[2];
+        oct_node *node_;
+
+        restart(f);
+        in[i % 2] = given(f, "dy", 4, small);
+        if (i % 2) in[0] = picture(f, n, size[1], size[2], size[3]);
+        node_ = oct_emit_node(&f->b, i % 2 ? &oct_op_max_pool_grad : &oct_op_average_pool_grad, in,
+                              i % 2 ? 2 : 1, 1);
+        assert_non_null(node_);
+        assert_ok(f->ctx, oct_node_set_ints(node_, "kernel_shape", (int64_t[]){k, k}, 2));
+        assert_ok(f->ctx, oct_node_set_ints(node_, "strides", (int64_t[]){s, s}, 2));
+        assert_ok(f->ctx, oct_node_set_ints(node_, "pads", (int64_t[]){p, p, p, p}, 4));
+        assert_ok(f->ctx,
+                  oct_node_set_ints(node_, "dilations",
+                                    (int64_t[]){cases[i / 2].dilation, cases[i / 2].dilation}, 2));
+        if (i % 2 == 0) assert_ok(f->ctx, oct_node_set_ints(node_, "shape", size, 4));
+        if (i % 4 == 0) assert_ok(f->ctx, oct_node_set_int(node_, "count_include_pad", 1));
+        output(f, infer(f, node_));
+        assert_dims(&f->g->outputs[0]->type, 4, size);
+        assert_kernels_agree(f, node_->op->name);
+        assert_fast(f, node_->op->name);
+    }
+}
+
+static void resizings(void **state)
+{
+    static const char *const modes[] = {"nearest", "linear", "cubic"};
+
+    for (size_t i = 0; i < 2 * OCT_COUNT(modes); i++) {
+        const int64_t size[] = {2, 130, 5, 6}, large[] = {2, 130, i % 2 ? 10 : 13, i % 2 ? 12 : 9};
+        float scales[4];
+        fixture *f = *state;
+        oct_value *dy;
+        oct_node *n;
+
+        restart(f);
+        dy = given(f, "dy", 4, large);
+        n = oct_emit_node(&f->b, &oct_op_resize_grad, &dy, 1, 1);
+        assert_non_null(n);
+        for (int d = 0; d < 4; d++)
+            scales[d] = (float)large[d] / (float)size[d];
+        assert_ok(f->ctx, oct_node_set_str(n, "mode", modes[i / 2]));
+        assert_ok(f->ctx, oct_node_set_str(n, "coordinate_transformation_mode",
+                                           i % 2 ? "asymmetric" : "half_pixel"));
+        assert_ok(f->ctx, oct_node_set_ints(n, "shape", size, 4));
+        assert_ok(f->ctx,
+                  oct_node_set_attr(
+                      n, "scales",
+                      &(oct_attr){.kind = OCT_ATTR_F32S, .given = true, .n = 4, .fs = scales}));
+        output(f, infer(f, n));
+        assert_kernels_agree(f, modes[i / 2]);
+        assert_fast(f, "ResizeGrad");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +370,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(normalizations, setup, teardown),
         cmocka_unit_test_setup_teardown(normalizations_of_large_means, setup, teardown),
         cmocka_unit_test_setup_teardown(slopes, setup, teardown),
+        cmocka_unit_test_setup_teardown(poolings, setup, teardown),
+        cmocka_unit_test_setup_teardown(resizings, setup, teardown),
     };
 
     return run_test_group(tests);

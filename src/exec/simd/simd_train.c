@@ -247,6 +247,25 @@ static void act_grad(const oct_act *act, const float *x, const float *dy, float 
 #undef ROW
 }
 
+static void max_taps(const float *x, const int64_t *at, int32_t n_taps, int32_t *index,
+                     int64_t lanes)
+{
+    for (int64_t i = 0; i < lanes; i += VW) {
+        const int64_t left = lanes - i;
+        vf best = read(x + at[0] + i, left);
+        vi found = {0};
+
+        for (int32_t k = 1; k < n_taps; k++) {
+            const vf v = read(x + at[k] + i, left);
+            const vi more = (v > best) | ((v != v) & (best == best));
+
+            best = pick(more, v, best);
+            found = (found & ~more) | (more & k);
+        }
+        memcpy(index + i, &found, (size_t)OCT_MIN(left, VW) * sizeof(*index));
+    }
+}
+
 const oct_train_simd OCT_SIMD_TRAIN = {
     .outer = outer,
     .dot = dot,
@@ -255,4 +274,5 @@ const oct_train_simd OCT_SIMD_TRAIN = {
     .norm_sums = norm_sums,
     .norm_grad = norm_grad,
     .act_grad = act_grad,
+    .max_taps = max_taps,
 };

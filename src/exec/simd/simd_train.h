@@ -52,6 +52,10 @@ typedef struct oct_train_simd {
 
     /* dx[i] = dy[i] * act'(x[i]); dx may be dy or x. */
     void (*act_grad)(const oct_act *act, const float *x, const float *dy, float *dx, int64_t n);
+
+    /* index[i]: which of the taps x[at[k] + i] is the first maximum; a NaN is above all. */
+    void (*max_taps)(const float *x, const int64_t *at, int32_t n_taps, int32_t *index,
+                     int64_t lanes);
 } oct_train_simd;
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "op/axes.h"
+#include "op/grad/rules.h"
 #include "op/moments.h"
 
 typedef struct lane_job {
@@ -104,6 +105,23 @@ static oct_status lp_ref(const oct_args *a)
     return run(a, 1u << axis, oct_int(a->node, LP_P));
 }
 
+/* y = x / n: dx = (dy - dn/dx * sum of dy y) / n, where dn/dx is y or the sign of x */
+static oct_status lp_grad(const oct_grad_args *a)
+{
+    const bool is_l1 = oct_int(a->node, LP_P) == 1;
+    const int64_t axis[] = {oct_int(a->node, LP_AXIS)};
+    oct_value *x = a->node->in[0], *y = a->node->out[0], *zero = oct_grad_number(a, 0, 0);
+    oct_value *n =
+        oct_grad_reduce(a->b, is_l1 ? &oct_op_reduce_l1 : &oct_op_reduce_l2, x, axis, 1, true);
+    oct_value *along =
+        oct_grad_reduce(a->b, &oct_op_reduce_sum, OCT_EMIT2(mul, a->dy[0], y), axis, 1, true);
+
+    n = OCT_EMIT3(where, OCT_EMIT2(equal, n, zero), oct_grad_number(a, 0, 1), n);
+    along = OCT_EMIT2(mul, is_l1 ? OCT_EMIT1(sign, x) : y, along);
+    a->dx[0] = OCT_EMIT2(div, OCT_EMIT2(sub, a->dy[0], along), n);
+    return OCT_OK;
+}
+
 static const oct_attr_def lp_attrs[] = {
     [LP_AXIS] = {.name = "axis", .kind = OCT_ATTR_INT, .def = {.i = -1}},
     [LP_P] = {.name = "p", .kind = OCT_ATTR_INT, .def = {.i = 2}},
@@ -118,6 +136,7 @@ const oct_op oct_op_lp_normalization = {
     .attrs = lp_attrs,
     .shape = lp_shape,
     .ref = lp_ref,
+    .grad = lp_grad,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -154,6 +173,22 @@ static oct_status mvn_ref(const oct_args *a)
     return run(a, cut, 0);
 }
 
+/* y = (x - mean) / (std + 1e-9): dx = (dy - mean of dy - y * mean of dy y) / (std + 1e-9) */
+static oct_status mvn_grad(const oct_grad_args *a)
+{
+    const int64_t *axes = a->node->attr[MVN_AXES].is, n = a->node->attr[MVN_AXES].n;
+    const oct_op *mean = &oct_op_reduce_mean;
+    oct_value *x = a->node->in[0], *y = a->node->out[0], *dy = a->dy[0], *std, *along;
+
+    std = OCT_EMIT2(sub, x, oct_grad_reduce(a->b, mean, x, axes, n, true));
+    std = oct_grad_reduce(a->b, mean, OCT_EMIT2(mul, std, std), axes, n, true);
+    std = OCT_EMIT2(add, OCT_EMIT1(sqrt, std), oct_grad_number(a, 0, 1e-9));
+    along = oct_grad_reduce(a->b, mean, OCT_EMIT2(mul, dy, y), axes, n, true);
+    dy = OCT_EMIT2(sub, dy, oct_grad_reduce(a->b, mean, dy, axes, n, true));
+    a->dx[0] = OCT_EMIT2(div, OCT_EMIT2(sub, dy, OCT_EMIT2(mul, y, along)), std);
+    return OCT_OK;
+}
+
 static const int64_t mvn_default[] = {0, 2, 3};
 static const oct_attr_def mvn_attrs[] = {
     [MVN_AXES] = {.name = "axes", .kind = OCT_ATTR_INTS, .def = {.is = mvn_default}, .n_def = 3},
@@ -168,6 +203,7 @@ const oct_op oct_op_mean_variance_normalization = {
     .attrs = mvn_attrs,
     .shape = mvn_shape,
     .ref = mvn_ref,
+    .grad = mvn_grad,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -241,6 +277,16 @@ static oct_status lrn_ref(const oct_args *a)
     return OCT_OK;
 }
 
+static oct_status lrn_grad(const oct_grad_args *a)
+{
+    oct_node *n =
+        oct_emit_node(a->b, &oct_op_lrn_grad, (oct_value *[]){a->node->in[0], a->dy[0]}, 2, 1);
+
+    oct_emit_attrs_of(a->b, n, a->node);
+    a->dx[0] = oct_emitted(a->b, n);
+    return OCT_OK;
+}
+
 static const oct_attr_def lrn_attrs[] = {
     [LRN_ALPHA] = {.name = "alpha", .kind = OCT_ATTR_F32, .def = {.f = 1e-4f}},
     [LRN_BETA] = {.name = "beta", .kind = OCT_ATTR_F32, .def = {.f = 0.75f}},
@@ -257,5 +303,6 @@ const oct_op oct_op_lrn = {
     .attrs = lrn_attrs,
     .shape = lrn_shape,
     .ref = lrn_ref,
+    .grad = lrn_grad,
     .flow = OCT_FLOW_STOP,
 };

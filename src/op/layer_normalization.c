@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "op/grad/norm_grad.h"
 #include "op/moments.h"
 
 enum { AXIS, EPSILON, STASH_TYPE };
@@ -167,6 +168,47 @@ static const oct_attr_def attrs[] = {
     {0},
 };
 
+/* --- gradients --- */
+
+/* Statistics as results are for looking at. */
+static oct_status refuse_statistics(const oct_grad_args *a)
+{
+    for (int i = 1; i < 3 && i < a->node->n_out; i++)
+        if (a->dy[i])
+            return oct_node_fail(a->node, OCT_ERR_UNSUPPORTED,
+                                 "its mean and deviation have no gradient, only result 0");
+    return OCT_OK;
+}
+
+/* Of x in *dx, of the gains at operands `scale` and `bias` in place. */
+static void grad_rows(const oct_grad_args *a, oct_value *x, int scale, int bias, int64_t axis,
+                      float epsilon, bool is_rms, oct_value **dx)
+{
+    const oct_node *n = a->node;
+    oct_value *dy = oct_grad_cast(a->b, a->dy[0], x->type.dtype);
+    oct_norm_grad g;
+
+    if (dx || a->wanted[scale]) {
+        g = oct_grad_norm(a->b, x, OCT_EMIT2(mul, dy, n->in[scale]), axis, epsilon, is_rms,
+                          a->wanted[scale]);
+        if (dx) *dx = g.dx;
+        if (a->wanted[scale])
+            a->dx[scale] = oct_grad_sum_to(a->b, OCT_EMIT2(mul, dy, g.unit), n->in[scale]);
+    }
+    if (oct_node_in(n, bias) && a->wanted[bias])
+        a->dx[bias] = oct_grad_sum_to(a->b, dy, n->in[bias]);
+}
+
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+
+    OCT_TRY(refuse_statistics(a));
+    grad_rows(a, n->in[0], 1, 2, oct_int(n, AXIS), oct_f32(n, EPSILON),
+              oct_node_is(n, &oct_op_rms_normalization), a->wanted[0] ? &a->dx[0] : NULL);
+    return OCT_OK;
+}
+
 const oct_op oct_op_layer_normalization = {
     .name = "LayerNormalization",
     .since = 17,
@@ -177,6 +219,7 @@ const oct_op oct_op_layer_normalization = {
     .attrs = attrs,
     .shape = shape,
     .ref = layer_ref,
+    .grad = grad,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -188,6 +231,7 @@ const oct_op oct_op_rms_normalization = {
     .attrs = attrs,
     .shape = shape,
     .ref = rms_ref,
+    .grad = grad,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -256,6 +300,32 @@ static oct_status skip_ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* The sum is a result too; all that is added to it gets the same gradient. */
+static oct_status skip_grad(const oct_grad_args *a)
+{
+    static const int addends[] = {SKIP_X, SKIP_SKIP, SKIP_BIAS};
+    const oct_node *n = a->node;
+    oct_value *sum = n->in[SKIP_X], *more = n->n_out > SKIP_SUM ? a->dy[SKIP_SUM] : NULL;
+    oct_value *dsum = NULL;
+    bool any = false;
+
+    OCT_TRY(refuse_statistics(a));
+    for (size_t i = 0; i < OCT_COUNT(addends); i++) {
+        oct_value *v = oct_node_in(n, addends[i]);
+
+        any = any || (v && a->wanted[addends[i]]);
+        if (v && i > 0 && a->dy[SKIP_Y]) sum = OCT_EMIT2(add, sum, v);
+    }
+    if (a->dy[SKIP_Y] && !a->b->status)
+        grad_rows(a, sum, SKIP_GAMMA, SKIP_BETA, -1, oct_f32(n, SKIP_EPSILON), false,
+                  any ? &dsum : NULL);
+    if (more) dsum = dsum ? OCT_EMIT2(add, dsum, more) : more;
+    for (size_t i = 0; i < OCT_COUNT(addends) && dsum; i++)
+        if (oct_node_in(n, addends[i]) && a->wanted[addends[i]])
+            a->dx[addends[i]] = oct_grad_sum_to(a->b, dsum, n->in[addends[i]]);
+    return OCT_OK;
+}
+
 static const oct_attr_def skip_attrs[] = {
     [SKIP_EPSILON] = {.name = "epsilon", .kind = OCT_ATTR_F32, .def = {.f = 1e-12f}},
     {0},
@@ -272,5 +342,6 @@ const oct_op oct_op_ms_skip_layer_normalization = {
     .attrs = skip_attrs,
     .shape = skip_shape,
     .ref = skip_ref,
+    .grad = skip_grad,
     .flow = OCT_FLOW_STOP,
 };

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/parallel.h"
+#include "op/grad/norm_grad.h"
 #include "op/moments.h"
 
 typedef struct group_job {
@@ -73,7 +74,60 @@ static oct_status shape(const oct_infer *q)
     return OCT_OK;
 }
 
+/* A number for each channel as [channels x 1 x ..], which broadcasts to x. */
+static oct_value *by_channel(const oct_grad_args *a, oct_value *v)
+{
+    oct_type t = v->type;
+
+    t.rank = a->node->in[0]->type.rank - 1;
+    for (int32_t d = 1; d < t.rank; d++)
+        t.dim[d] = 1;
+    return oct_grad_reshape(a->b, v, &t);
+}
+
+/* The sum of v over all but the channels. */
+static oct_value *sum_channels(const oct_grad_args *a, oct_value *v, const oct_type *like)
+{
+    int64_t axes[OCT_MAX_RANK], n = 0;
+
+    for (int32_t d = 0; d < a->node->in[0]->type.rank; d++)
+        if (d != 1) axes[n++] = d;
+    v = oct_grad_reduce(a->b, &oct_op_reduce_sum, v, axes, n, false);
+    return a->b->status ? NULL : oct_grad_reshape(a->b, v, like);
+}
+
+/* Groups are rows: an image's channels lie side by side. */
+static oct_status grad_groups(const oct_grad_args *a, float epsilon, int64_t groups)
+{
+    const oct_node *n = a->node;
+    const oct_type *x = &n->in[0]->type;
+    const int64_t n_rows = x->dim[0] * groups;
+    const oct_type rows =
+        oct_type_make(x->dtype, 2, (int64_t[]){n_rows, n_rows ? oct_type_len(x) / n_rows : 0});
+    oct_value *dunit, *dy = a->dy[0];
+    oct_norm_grad g;
+
+    if (a->wanted[0] || a->wanted[1]) {
+        dunit = OCT_EMIT2(mul, dy, by_channel(a, n->in[1]));
+        if (a->b->status) return a->b->status;
+        g = oct_grad_norm(a->b, oct_grad_reshape(a->b, n->in[0], &rows),
+                          oct_grad_reshape(a->b, dunit, &rows), 1, epsilon, false, a->wanted[1]);
+        if (a->b->status) return a->b->status;
+        if (a->wanted[0]) a->dx[0] = oct_grad_reshape(a->b, g.dx, x);
+        if (a->wanted[1])
+            a->dx[1] = sum_channels(a, OCT_EMIT2(mul, dy, oct_grad_reshape(a->b, g.unit, x)),
+                                    &n->in[1]->type);
+    }
+    if (a->wanted[2]) a->dx[2] = sum_channels(a, dy, &n->in[2]->type);
+    return OCT_OK;
+}
+
 enum { INSTANCE_EPSILON };
+
+static oct_status instance_grad(const oct_grad_args *a)
+{
+    return grad_groups(a, oct_f32(a->node, INSTANCE_EPSILON), a->node->in[0]->type.dim[1]);
+}
 
 static oct_status instance_ref(const oct_args *a)
 {
@@ -93,6 +147,7 @@ const oct_op oct_op_instance_normalization = {
     .attrs = instance_attrs,
     .shape = shape,
     .ref = instance_ref,
+    .grad = instance_grad,
     .flow = OCT_FLOW_PASS,
 };
 
@@ -116,6 +171,11 @@ static oct_status group_ref(const oct_args *a)
     return run(a, (double)oct_f32(a->node, GROUP_EPSILON), oct_int(a->node, GROUP_GROUPS));
 }
 
+static oct_status group_grad(const oct_grad_args *a)
+{
+    return grad_groups(a, oct_f32(a->node, GROUP_EPSILON), oct_int(a->node, GROUP_GROUPS));
+}
+
 static const oct_attr_def group_attrs[] = {
     [GROUP_EPSILON] = {.name = "epsilon", .kind = OCT_ATTR_F32, .def = {.f = 1e-5f}},
     [GROUP_GROUPS] = {.name = "num_groups", .kind = OCT_ATTR_INT, .required = true},
@@ -131,5 +191,6 @@ const oct_op oct_op_group_normalization = {
     .attrs = group_attrs,
     .shape = group_shape,
     .ref = group_ref,
+    .grad = group_grad,
     .flow = OCT_FLOW_STOP,
 };

@@ -2,6 +2,7 @@
 /* RotaryEmbedding: pairs of elements of each head are rotated by an angle that grows with
  * position. */
 #include "base/parallel.h"
+#include "op/grad/rules.h"
 #include "op/moments.h"
 
 enum { INTERLEAVED, N_HEADS, ROTARY_DIM };
@@ -146,6 +147,23 @@ static oct_status ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* Turned back by the same angles. */
+static oct_status grad(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    oct_node *g;
+
+    if (a->wanted[COS] || a->wanted[SIN])
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "its caches have no gradient, only the data");
+    g = oct_emit_node(a->b, &oct_op_rotary_embedding,
+                      (oct_value *[]){a->dy[0], n->in[COS], OCT_EMIT1(neg, n->in[SIN]),
+                                      oct_node_in(n, POSITIONS)},
+                      n->n_in, 1);
+    oct_emit_attrs_of(a->b, g, n);
+    a->dx[X] = oct_emitted(a->b, g);
+    return OCT_OK;
+}
+
 static const oct_attr_def attrs[] = {
     [INTERLEAVED] = {.name = "interleaved", .kind = OCT_ATTR_INT},
     [N_HEADS] = {.name = "num_heads", .kind = OCT_ATTR_INT},
@@ -161,5 +179,6 @@ const oct_op oct_op_rotary_embedding = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .flow = OCT_FLOW_STOP,
 };

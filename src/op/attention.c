@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "op/grad/rules.h"
 #include "op/mm.h"
 
 enum { CAUSAL, KV_HEADS, LEFT, Q_HEADS, QK_MODE, RIGHT, SCALE, SOFTCAP, SOFTMAX_PRECISION };
@@ -314,6 +315,7 @@ const oct_op oct_op_attention = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = oct_grad_attention,
     .macs = macs,
     .flow = OCT_FLOW_STOP,
 };

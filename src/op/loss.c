@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "op/grad/rules.h"
 #include "op/work.h"
 
 enum { IGNORE_INDEX, REDUCTION };
@@ -158,6 +159,7 @@ const oct_op oct_op_negative_log_likelihood_loss = {
     .attrs = attrs,
     .shape = shape,
     .ref = nll_ref,
+    .grad = oct_grad_nll_loss,
     .flow = OCT_FLOW_STOP,
 };
 
@@ -171,5 +173,6 @@ const oct_op oct_op_softmax_cross_entropy_loss = {
     .attrs = attrs,
     .shape = shape,
     .ref = cross_entropy_ref,
+    .grad = oct_grad_cross_entropy_loss,
     .flow = OCT_FLOW_STOP,
 };

@@ -46,8 +46,11 @@ oct_value *oct_grad_scale(oct_builder *b, oct_value *v, double factor);
 /* --- rules of whole classes of rows --- */
 
 oct_status oct_grad_activation(const oct_grad_args *a); /* rows with .act */
-oct_status oct_grad_zero(const oct_grad_args *a);       /* Floor, Sign: zero almost everywhere */
-oct_status oct_grad_copy(const oct_grad_args *a);       /* Identity */
-oct_status oct_grad_reshaped(const oct_grad_args *a);   /* operand 0 under another shape */
+oct_status oct_grad_attention(const oct_grad_args *a);
+oct_status oct_grad_nll_loss(const oct_grad_args *a); /* NegativeLogLikelihoodLoss */
+oct_status oct_grad_cross_entropy_loss(const oct_grad_args *a);
+oct_status oct_grad_zero(const oct_grad_args *a);     /* Floor, Sign: zero almost everywhere */
+oct_status oct_grad_copy(const oct_grad_args *a);     /* Identity */
+oct_status oct_grad_reshaped(const oct_grad_args *a); /* operand 0 under another shape */
 
 #endif

@@ -1,43 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* RoiAlign: each region of a feature map sampled into a grid of fixed size. */
-#include "op/move.h"
+#include "op/roi_align.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "op/grad/layers.h"
+#include "op/move.h"
 
 enum { COORD, MODE, HEIGHT, SAMPLING, WIDTH, SCALE };
 
 #define MAX_SAMPLES 4096 /* along one side of a cell; regions lie within real images */
 
-/* Sample positions along one axis: neighbours and the weight of the high one. */
-typedef struct sample {
-    int64_t low, high;
-    float frac;
-    bool inside;
-} sample;
-
-static oct_status check_words(const oct_infer *q)
+static int64_t attr_int(const oct_node *n, const char *name)
 {
-    const char *mode = q->node->attr[MODE].s, *coord = q->node->attr[COORD].s;
+    return oct_node_attr(n, name)->i;
+}
 
-    if (strcmp(mode, "avg") != 0 && strcmp(mode, "max") != 0)
-        return oct_infer_fail(q, OCT_ERR_UNSUPPORTED, "mode '%.20s' is not known", mode);
+oct_status oct_roi_check(const oct_infer *q, const oct_type *rois, const oct_type *images)
+{
+    const oct_node *n = q->node;
+    const char *coord = oct_node_attr(n, "coordinate_transformation_mode")->s;
+    const int64_t height = attr_int(n, "output_height"), width = attr_int(n, "output_width"),
+                  sampling = attr_int(n, "sampling_ratio");
+
     if (strcmp(coord, "half_pixel") != 0 && strcmp(coord, "output_half_pixel") != 0)
         return oct_infer_fail(q, OCT_ERR_UNSUPPORTED,
                               "coordinate_transformation_mode '%.30s' is not known", coord);
-    if (oct_int(q->node, HEIGHT) < 1 || oct_int(q->node, WIDTH) < 1 ||
-        oct_int(q->node, HEIGHT) > INT32_MAX || oct_int(q->node, WIDTH) > INT32_MAX ||
-        oct_int(q->node, SAMPLING) < 0 || oct_int(q->node, SAMPLING) > MAX_SAMPLES)
+    if (height < 1 || width < 1 || height > INT32_MAX || width > INT32_MAX || sampling < 0 ||
+        sampling > MAX_SAMPLES)
         return oct_infer_fail(q, OCT_ERR_SHAPE, "output %lld x %lld, sampling_ratio %lld",
-                              (long long)oct_int(q->node, HEIGHT),
-                              (long long)oct_int(q->node, WIDTH),
-                              (long long)oct_int(q->node, SAMPLING));
+                              (long long)height, (long long)width, (long long)sampling);
+    if ((rois->rank >= 0 && rois->rank != 2) || (images->rank >= 0 && images->rank != 1) ||
+        (rois->rank == 2 && rois->dim[1] >= 0 && rois->dim[1] != 4) ||
+        (rois->rank == 2 && images->rank == 1 && rois->dim[0] >= 0 && images->dim[0] >= 0 &&
+         rois->dim[0] != images->dim[0]))
+        return oct_infer_fail(q, OCT_ERR_SHAPE, "expected X [N,C,H,W], rois [R,4], indices [R]");
     return OCT_OK;
 }
 
 static oct_status shape(const oct_infer *q)
 {
     const oct_type *x, *rois, *batch;
+    const char *mode = q->node->attr[MODE].s;
 
     OCT_TRY(oct_infer_need(q, 0, &x));
     OCT_TRY(oct_infer_need(q, 1, &rois));
@@ -45,12 +50,10 @@ static oct_status shape(const oct_infer *q)
     OCT_TRY(oct_infer_check(q, 0, OCT_SET_FLOAT));
     OCT_TRY(oct_infer_check(q, 1, OCT_SET_FLOAT));
     OCT_TRY(oct_infer_check(q, 2, OCT_SET_INT));
-    OCT_TRY(check_words(q));
-    if ((x->rank >= 0 && x->rank != 4) || (rois->rank >= 0 && rois->rank != 2) ||
-        (batch->rank >= 0 && batch->rank != 1) ||
-        (rois->rank == 2 && rois->dim[1] >= 0 && rois->dim[1] != 4) ||
-        (rois->rank == 2 && batch->rank == 1 && rois->dim[0] >= 0 && batch->dim[0] >= 0 &&
-         rois->dim[0] != batch->dim[0]))
+    if (strcmp(mode, "avg") != 0 && strcmp(mode, "max") != 0)
+        return oct_infer_fail(q, OCT_ERR_UNSUPPORTED, "mode '%.20s' is not known", mode);
+    OCT_TRY(oct_roi_check(q, rois, batch));
+    if (x->rank >= 0 && x->rank != 4)
         return oct_infer_fail(q, OCT_ERR_SHAPE, "expected X [N,C,H,W], rois [R,4], indices [R]");
     q->out[0] = oct_type_make(x->dtype, 4,
                               (const int64_t[]){rois->rank == 2 ? rois->dim[0] : -1,
@@ -61,12 +64,12 @@ static oct_status shape(const oct_infer *q)
 
 /* Positions of all samples of n_cells cells along an axis of `len` elements. */
 static void place(float start, float cell, int64_t n_cells, int64_t n_samples, int64_t len,
-                  sample *out)
+                  oct_roi_sample *out)
 {
     for (int64_t i = 0; i < n_cells * n_samples; i++) {
         const float step = (float)(i % n_samples) + 0.5f;
         float v = start + (float)(i / n_samples) * cell + step * cell / (float)n_samples;
-        sample *s = &out[i];
+        oct_roi_sample *s = &out[i];
 
         s->inside = v >= -1.0f && v <= (float)len;
         if (!s->inside) continue;
@@ -84,14 +87,14 @@ static void place(float start, float cell, int64_t n_cells, int64_t n_samples, i
 
 /* One cell: ny x nx samples of a channel. As in other runtimes, max is over the weighted
  * neighbours, not over their sum. */
-static float cell_value(const float *plane, int64_t w, const sample *ys, int64_t ny,
-                        const sample *xs, int64_t nx, bool take_max)
+static float cell_value(const float *plane, int64_t w, const oct_roi_sample *ys, int64_t ny,
+                        const oct_roi_sample *xs, int64_t nx, bool take_max)
 {
     float sum = 0, best = 0;
 
     for (int64_t i = 0; i < ny; i++)
         for (int64_t j = 0; j < nx; j++) {
-            const sample *y = &ys[i], *x = &xs[j];
+            const oct_roi_sample *y = &ys[i], *x = &xs[j];
             float v[4] = {0, 0, 0, 0};
 
             if (y->inside && x->inside) {
@@ -115,15 +118,16 @@ typedef struct extent {
 
 static oct_status measure(const oct_args *a, float from, float to, int64_t n_cells, extent *e)
 {
-    const bool half = strcmp(a->node->attr[COORD].s, "half_pixel") == 0;
-    const float scale = oct_f32(a->node, SCALE), offset = half ? 0.5f : 0;
+    const bool half =
+        strcmp(oct_node_attr(a->node, "coordinate_transformation_mode")->s, "half_pixel") == 0;
+    const float scale = oct_node_attr(a->node, "spatial_scale")->f, offset = half ? 0.5f : 0;
     float size;
 
     e->start = from * scale - offset;
     size = to * scale - offset - e->start;
     if (!half) size = fmaxf(size, 1); /* at least one element */
     e->cell = size / (float)n_cells;
-    e->samples = oct_int(a->node, SAMPLING);
+    e->samples = attr_int(a->node, "sampling_ratio");
     if (e->samples > 0) return OCT_OK;
     if (!(fabsf(e->cell) <= (float)MAX_SAMPLES))
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "a region reaches from %g to %g", (double)from,
@@ -132,33 +136,44 @@ static oct_status measure(const oct_args *a, float from, float to, int64_t n_cel
     return OCT_OK;
 }
 
-static oct_status run_region(const oct_args *a, const float *x, int64_t r, int64_t batch,
-                             float *out)
+oct_status oct_roi_region_at(const oct_args *a, int64_t r, const oct_type *x, const oct_type *y,
+                             oct_roi_region *out)
+{
+    const int64_t ph = y->dim[2], pw = y->dim[3];
+    extent ey, ex;
+    float roi[4];
+
+    out->image = oct_tensor_get_i64(a->in[2], r);
+    if (out->image < 0 || out->image >= x->dim[0])
+        return oct_node_fail(a->node, OCT_ERR_SHAPE, "region %lld is in picture %lld of %lld",
+                             (long long)r, (long long)out->image, (long long)x->dim[0]);
+    oct_load_f32(a->in[1]->type.dtype, a->in[1]->data, r * 4, 4, roi);
+    OCT_TRY(measure(a, roi[0], roi[2], pw, &ex));
+    OCT_TRY(measure(a, roi[1], roi[3], ph, &ey));
+    out->samples_y = ey.samples;
+    out->samples_x = ex.samples;
+    out->y = oct_args_scratch(a, (size_t)(ph * ey.samples) + 1, sizeof(*out->y));
+    out->x = oct_args_scratch(a, (size_t)(pw * ex.samples) + 1, sizeof(*out->x));
+    if (!out->y || !out->x) return OCT_ERR_MEMORY;
+    place(ey.start, ey.cell, ph, ey.samples, x->dim[2], out->y);
+    place(ex.start, ex.cell, pw, ex.samples, x->dim[3], out->x);
+    return OCT_OK;
+}
+
+static void run_region(const oct_args *a, const float *x, const oct_roi_region *r, float *out)
 {
     const oct_type *xt = &a->in[0]->type, *yt = &a->out[0]->type;
     const int64_t h = xt->dim[2], w = xt->dim[3], ph = yt->dim[2], pw = yt->dim[3];
     const bool take_max = strcmp(a->node->attr[MODE].s, "max") == 0;
-    float roi[4];
-    extent ey, ex;
-    sample *ys, *xs;
 
-    oct_load_f32(a->in[1]->type.dtype, a->in[1]->data, r * 4, 4, roi);
-    OCT_TRY(measure(a, roi[0], roi[2], pw, &ex));
-    OCT_TRY(measure(a, roi[1], roi[3], ph, &ey));
-    ys = oct_args_scratch(a, (size_t)(ph * ey.samples) + 1, sizeof(*ys));
-    xs = oct_args_scratch(a, (size_t)(pw * ex.samples) + 1, sizeof(*xs));
-    if (!ys || !xs) return OCT_ERR_MEMORY;
-    place(ey.start, ey.cell, ph, ey.samples, h, ys);
-    place(ex.start, ex.cell, pw, ex.samples, w, xs);
     for (int64_t c = 0; c < xt->dim[1]; c++) {
-        const float *plane = x + (batch * xt->dim[1] + c) * h * w;
+        const float *plane = x + (r->image * xt->dim[1] + c) * h * w;
 
         for (int64_t i = 0; i < ph; i++)
             for (int64_t j = 0; j < pw; j++)
-                *out++ = cell_value(plane, w, ys + i * ey.samples, ey.samples, xs + j * ex.samples,
-                                    ex.samples, take_max);
+                *out++ = cell_value(plane, w, r->y + i * r->samples_y, r->samples_y,
+                                    r->x + j * r->samples_x, r->samples_x, take_max);
     }
-    return OCT_OK;
 }
 
 static oct_status ref(const oct_args *a)
@@ -173,12 +188,10 @@ static oct_status ref(const oct_args *a)
         return oct_node_fail(a->node, OCT_ERR_SHAPE, "the feature map is empty");
     oct_load_f32(x->dtype, a->in[0]->data, 0, len, data);
     for (int64_t r = 0; r < y->dim[0]; r++) {
-        const int64_t batch = oct_tensor_get_i64(a->in[2], r);
+        oct_roi_region region;
 
-        if (batch < 0 || batch >= x->dim[0])
-            return oct_node_fail(a->node, OCT_ERR_SHAPE, "region %lld is in picture %lld of %lld",
-                                 (long long)r, (long long)batch, (long long)x->dim[0]);
-        OCT_TRY(run_region(a, data, r, batch, out));
+        OCT_TRY(oct_roi_region_at(a, r, x, y, &region));
+        run_region(a, data, &region, out);
         oct_store_f32(y->dtype, a->out[0]->data, r * piece, piece, out);
     }
     return OCT_OK;
@@ -203,6 +216,7 @@ const oct_op oct_op_roi_align = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = oct_grad_roi_align,
     .quant = {.in = {OCT_QROLE_ACT}},
     .flow = OCT_FLOW_PASS,
 };

@@ -84,12 +84,61 @@ static void unpooling(void **state)
     oct_tensor_unref(got);
 }
 
+/* The reference kernel computes in f32; but averages are linear in x: the loss is <dx, x>. */
+static void regions(void **state)
+{
+    static const char *const coords[] = {"half_pixel", "output_half_pixel"};
+    static const double rois[] = {1, 2, 9, 7, -3, 0, 30, 4, 5, 5, 5.5, 6, 0, 0, 12, 12};
+
+    (void)state;
+    for (int k = 0; k < 8; k++) {
+        const oct_type map = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){2, 2, 7, 8});
+        oct_tensor *out[2] = {0};
+        void *mine = NULL;
+        double dot = 0;
+        fixture *f;
+
+        assert_int_equal(setup(&mine), 0);
+        f = mine;
+        grad_test t = {.f = f, .dtype = OCT_DTYPE_F32};
+        oct_rng_init(&t.rng, (uint64_t)k);
+        oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, map.dim), *dx, *loss;
+        oct_tensor *in = grad_random(&t, &map, -2, 2);
+        oct_value *boxes = oct_value_const(
+            f->g, NULL, tensor_of(f->ctx, OCT_DTYPE_F32, 2, (int64_t[]){4, 4}, rois));
+        oct_node *n = oct_emit_node(
+            &f->b, &oct_op_roi_align,
+            (oct_value *[]){x, boxes, oct_ints(&f->b, (int64_t[]){0, 1, 1, 0}, 4)}, 3, 1);
+
+        oct_emit_str(&f->b, n, "coordinate_transformation_mode", coords[k % 2]);
+        oct_emit_int(&f->b, n, "output_height", 3);
+        oct_emit_int(&f->b, n, "output_width", 2);
+        oct_emit_int(&f->b, n, "sampling_ratio", k / 2 % 2 ? 0 : 2);
+        oct_emit_f32(&f->b, n, "spatial_scale", k < 4 ? 1 : .5f);
+        assert_non_null(oct_emitted(&f->b, n));
+        loss = grad_loss(&t, n);
+        assert_ok(f->ctx, oct_grad(f->g, loss, &x, 1, &dx));
+        assert_ok(f->ctx, oct_graph_add_output(f->g, loss));
+        assert_ok(f->ctx, oct_graph_add_output(f->g, dx));
+        assert_ok(f->ctx, oct_graph_eval(f->g, &in, out, NULL));
+        for (int64_t i = 0; i < oct_tensor_len(in); i++)
+            dot += oct_tensor_get_f64(in, i) * oct_tensor_get_f64(out[1], i);
+        assert_true(fabs(dot) > 1e-3);
+        assert_true(fabs(dot - oct_tensor_get_f64(out[0], 0)) < 1e-5 * (1 + fabs(dot)));
+        for (int i = 0; i < 2; i++)
+            oct_tensor_unref(out[i]);
+        oct_tensor_unref(in);
+        assert_int_equal(teardown(&mine), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(grid_samples, setup, teardown),
         cmocka_unit_test_setup_teardown(grids_and_columns, setup, teardown),
         cmocka_unit_test_setup_teardown(deformed, setup, teardown),
+        cmocka_unit_test_setup_teardown(regions, setup, teardown),
         cmocka_unit_test_setup_teardown(unpooling, setup, teardown),
     };
 

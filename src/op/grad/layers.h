@@ -17,5 +17,6 @@ oct_status oct_grad_batch_normalization(const oct_grad_args *a);
 oct_status oct_grad_resize(const oct_grad_args *a); /* Resize, Upsample */
 oct_status oct_grad_grid_sample(const oct_grad_args *a);
 oct_status oct_grad_deform_conv(const oct_grad_args *a);
+oct_status oct_grad_roi_align(const oct_grad_args *a);
 
 #endif

@@ -37,7 +37,7 @@ typedef struct oct_assigned {
 /* All anchors are background: a picture without boxes. */
 void oct_assign_none(const oct_assign_in *in, const oct_assigned *out);
 
-/* Is the point inside the box, and more than 1e-9 away from its sides? */
+/* Is the point inside the box, and more than `margin` away from its sides? */
 bool oct_assign_is_inside(const double point[2], const double box[4], double margin);
 
 /* The first of the boxes whose overlap with `other` (IoU, eps added to the union) is largest. */

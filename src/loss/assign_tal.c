@@ -19,14 +19,9 @@ typedef struct fit {
     double overlap, metric;
 } fit;
 
-/* The best over the anchors of one box. */
-typedef struct best {
-    double overlap, metric;
-} best;
-
 size_t oct_assign_tal_work(const oct_tal *tal, int64_t n_boxes)
 {
-    return (size_t)n_boxes * sizeof(best) + (size_t)tal->topk * sizeof(oct_pick);
+    return (size_t)n_boxes * sizeof(fit) + (size_t)tal->topk * sizeof(oct_pick);
 }
 
 /* The box that anchors have to lie in. */
@@ -114,11 +109,11 @@ static void choose(const oct_tal *tal, const oct_assign_in *in, int64_t j, oct_p
     }
 }
 
-/* Anchors that several boxes want get one; each box's best of what it has in the end. */
-static void resolve(const oct_tal *tal, const oct_assign_in *in, best *of, const oct_assigned *out)
+/* Anchors that several boxes want get one; of[j] is the best of what box j has in the end. */
+static void resolve(const oct_tal *tal, const oct_assign_in *in, fit *of, const oct_assigned *out)
 {
     for (int64_t j = 0; j < in->n_boxes; j++)
-        of[j] = (best){0, 0};
+        of[j] = (fit){0, 0};
     for (int64_t i = 0; i < in->n_anchors; i++) {
         if (out->label[i] == 0) continue;
         if (out->label[i] > 1) out->box[i] = settle(tal, in, i);
@@ -136,7 +131,7 @@ static void resolve(const oct_tal *tal, const oct_assign_in *in, best *of, const
 void oct_assign_tal(const oct_tal *tal, const oct_assign_in *in, void *work,
                     const oct_assigned *out)
 {
-    best *of = work;
+    fit *of = work;
     oct_picks picks = {.pick = (oct_pick *)(of + in->n_boxes), .max = tal->topk};
 
     oct_assign_none(in, out);

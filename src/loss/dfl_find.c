@@ -11,6 +11,7 @@
 #include "op/op.h"
 
 enum { MIN_BINS = 8, MAX_DEPTH = 64 };
+enum { UNKNOWN, RAW, DECODED, VISITED }; /* what is known of a value */
 
 /* Raw predictions: of all feature maps (one value), or of each, in the order of strides. */
 typedef struct raw_list {
@@ -23,7 +24,7 @@ typedef struct raw_list {
 typedef struct finder {
     oct_graph *g;
     int64_t height, width;
-    bool *seen; /* by value id */
+    uint8_t *state; /* by value id */
     raw_list cls, reg;
     int64_t n_classes, bins;
 } finder;
@@ -77,17 +78,20 @@ static bool may_be_distances(int64_t k)
     return k % 4 == 0 && k / 4 >= MIN_BINS && k / 4 <= OCT_DFL_MAX_BINS;
 }
 
-/* Only moves between the value and layers with weights: it was not decoded. */
-static bool is_raw(const oct_value *v, int depth)
+/* Only moves between the value and layers with weights: it was not decoded. Each value is looked at
+ * once, whatever the number of ways to it. */
+static bool is_raw(finder *f, const oct_value *v, int depth)
 {
     const oct_node *n = v->producer;
+    bool raw = n && n->op->flow == OCT_FLOW_SOURCE;
 
-    if (!n || depth > MAX_DEPTH) return false;
-    if (n->op->flow == OCT_FLOW_SOURCE) return true;
-    if (!oct_raw_is_move(n) || !n->n_in) return false;
-    for (int32_t i = 0; i < n->n_in; i++)
-        if (oct_raw_is_float(n->in[i]) && !is_raw(n->in[i], depth + 1)) return false;
-    return true;
+    if (!n || depth > MAX_DEPTH || raw || !oct_raw_is_move(n)) return raw;
+    if (f->state[v->id] != UNKNOWN) return f->state[v->id] == RAW;
+    raw = n->n_in > 0;
+    for (int32_t i = 0; i < n->n_in && raw; i++)
+        raw = !oct_raw_is_float(n->in[i]) || is_raw(f, n->in[i], depth + 1);
+    f->state[v->id] = raw ? RAW : DECODED;
+    return raw;
 }
 
 /* Two outputs [B, cells, *]: the class logits are the first that cannot be the distances. */
@@ -100,7 +104,7 @@ static void find_outputs(finder *f)
         oct_value *v = f->g->outputs[i];
         oct_raw_levels levels;
 
-        if (v->type.rank != 3 || !oct_raw_is_float(v) || !is_raw(v, 0)) continue;
+        if (v->type.rank != 3 || !oct_raw_is_float(v) || !is_raw(f, v, 0)) continue;
         if (!oct_raw_levels_of(v->type.dim[1], f->height, f->width, &levels)) continue;
         if (n == 2) return;
         raw[n++] = v;
@@ -147,8 +151,8 @@ static void find_scores(finder *f, oct_value *v, int depth)
 {
     oct_node *n = v->producer;
 
-    if (!n || f->seen[v->id] || depth > MAX_DEPTH) return;
-    f->seen[v->id] = true;
+    if (!n || f->state[v->id] == VISITED || depth > MAX_DEPTH) return;
+    f->state[v->id] = VISITED;
     if (oct_node_is(n, &oct_op_sigmoid)) {
         oct_value *x = n->in[0];
         const oct_type *t = &x->type;
@@ -169,17 +173,14 @@ static void find_scores(finder *f, oct_value *v, int depth)
         if (oct_raw_is_float(n->in[i])) find_scores(f, n->in[i], depth + 1);
 }
 
-static oct_status find_upstream(finder *f)
+static void find_upstream(finder *f)
 {
     f->cls = f->reg = (raw_list){0};
     f->n_classes = f->bins = 0;
-    f->seen = oct_arena_array(f->g->arena, (size_t)f->g->root->n_value_ids, sizeof(*f->seen));
-    if (!f->seen) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < f->g->n_outputs; i++)
         if (oct_raw_is_float(f->g->outputs[i])) find_scores(f, f->g->outputs[i], 0);
     for (const oct_node *n = f->g->first; n; n = n->next)
         if (oct_node_is(n, &oct_op_softmax)) find_distances(f, n);
-    return OCT_OK;
 }
 
 /* --- into the operator's form --- */
@@ -221,9 +222,11 @@ oct_status oct_dfl_attach(const oct_op *op, const oct_loss_setting *settings,
     oct_node *n;
 
     OCT_TRY(oct_raw_picture(job->g, job->labels, &f.height, &f.width));
+    f.state = oct_arena_array(job->g->arena, (size_t)job->g->root->n_value_ids, sizeof(*f.state));
+    if (!f.state) return OCT_ERR_MEMORY;
     find_outputs(&f);
     const bool are_outputs = fits_levels(&f, &f.cls) && fits_levels(&f, &f.reg);
-    if (!are_outputs) OCT_TRY(find_upstream(&f));
+    if (!are_outputs) find_upstream(&f);
     if (!fits_levels(&f, &f.cls) || !fits_levels(&f, &f.reg)) return fail(&f);
     (void)snprintf(out->why, sizeof(out->why),
                    "class logits '%.70s' and distances '%.70s' (%d bins), %s", f.cls.v[0]->name,

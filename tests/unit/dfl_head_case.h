@@ -215,23 +215,23 @@ static inline void check_slopes(dfl_case *c, const oct_dfl_loss *loss)
     static double scrap[PICTURES * ANCHORS * 4 * MAX_BINS];
     oct_arena *arena = oct_arena_new(c->f->ctx);
     oct_dfl_head h;
-    int64_t positives[2] = {0, -1};
+    int positives = 0;
 
     assert_non_null(arena);
     held_head(c, &h, loss, arena, d_cls, d_reg);
     held_loss(&h, loss);
+    h.n_threads = 1; /* many small sums */
     h.d_cls = h.d_reg = scrap;
     assert_true(differences(&h, loss, c->cls, d_cls, PICTURES * ANCHORS * CLASSES, 17) > 50);
     for (int64_t i = 0; i < PICTURES * ANCHORS; i++) {
         if (h.assigned.q[i] == 0) continue;
-        if (positives[0]++ % 3 == 0) {
+        if (positives++ % 5 == 0) {
             const int64_t at = i * 4 * c->bins;
 
-            assert_true(differences(&h, loss, c->reg + at, d_reg + at, 4 * c->bins, 3) > 0);
+            assert_true(differences(&h, loss, c->reg + at, d_reg + at, 4 * c->bins, 7) > 0);
         }
-        positives[1] = i;
     }
-    assert_true(positives[0] > 10);
+    assert_true(positives > 10);
     oct_arena_free(arena);
 }
 

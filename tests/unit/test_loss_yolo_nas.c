@@ -231,6 +231,33 @@ static void attributes_that_are_wrong(void **state)
     assert_fails(f->ctx, case_run(&c, OCT_DTYPE_F32, out), OCT_ERR_UNSUPPORTED, "tal or atss");
 }
 
+/* Split and Concat, thirty times: 2^30 ways from the output to the input. */
+static void many_ways(void **state)
+{
+    fixture *f = *state;
+    const oct_loss_row *row = oct_loss_find("yolo_nas");
+    oct_loss_job job = {.g = f->g};
+    oct_loss_found found;
+    oct_value *x;
+
+    (void)graph_input(f, "picture", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 64, 64});
+    x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){1, 84, 68});
+    for (int i = 0; i < 30; i++) {
+        oct_node *split = oct_emit_node(&f->b, &oct_op_split, &x, 1, 2), *join;
+
+        oct_emit_int(&f->b, split, "axis", 2);
+        oct_emit_int(&f->b, split, "num_outputs", 2);
+        assert_non_null(oct_emitted(&f->b, split));
+        join = oct_emit_node(&f->b, &oct_op_concat, split->out, 2, 1);
+        oct_emit_int(&f->b, join, "axis", 2);
+        x = oct_emitted(&f->b, join);
+        assert_non_null(x);
+    }
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+    oct_loss_defaults(row, &job);
+    assert_fails(f->ctx, row->attach(&job, &found), OCT_ERR_UNSUPPORTED, "raw predictions");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(labels_that_are_wrong, setup, teardown),
         cmocka_unit_test_setup_teardown(predictions_that_are_no_numbers, setup, teardown),
         cmocka_unit_test_setup_teardown(attributes_that_are_wrong, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_ways, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "op/act.h"
 #include "op/conv_geometry.h"
 #include "op/elementwise.h"
+#include "op/grad/layers.h"
+#include "op/grad/rules.h"
 
 enum { ACTIVATION, ACTIVATION_PARAMS };
 enum { X, W, BIAS, SUM };
@@ -23,14 +26,15 @@ static const struct activation {
     const char *name;
     oct_unary_fn fn;
     int n_params;
+    oct_act_kind kind;
 } activations[] = {
-    {"", NULL, 0},
-    {"Relu", relu, 0},
-    {"Tanh", tanh_, 0},
-    {"Sigmoid", sigmoid, 0},
-    {"LeakyRelu", leaky_relu, 1},
-    {"Clip", clip, 2},
-    {"HardSigmoid", hard_sigmoid, 2},
+    {"", NULL, 0, OCT_ACT_NONE},
+    {"Relu", relu, 0, OCT_ACT_RELU},
+    {"Tanh", tanh_, 0, OCT_ACT_TANH},
+    {"Sigmoid", sigmoid, 0, OCT_ACT_SIGMOID},
+    {"LeakyRelu", leaky_relu, 1, OCT_ACT_LEAKY},
+    {"Clip", clip, 2, OCT_ACT_CLIP},
+    {"HardSigmoid", hard_sigmoid, 2, OCT_ACT_HARD_SIGMOID},
 };
 
 static const struct activation *find(const oct_node *n)
@@ -117,6 +121,38 @@ static int64_t macs(const oct_node *n)
     return oct_op_conv.macs ? oct_op_conv.macs(n) : 0;
 }
 
+/* The gradient before the activation; what it was applied to is computed anew. */
+static oct_value *before_activation(const oct_grad_args *a)
+{
+    const oct_node *n = a->node;
+    const struct activation *act = find(n);
+    const float *params = n->attr[ACTIVATION_PARAMS].fs;
+    oct_value *x, *sum = oct_node_in(n, SUM);
+    oct_node *conv, *g;
+
+    if (act->kind == OCT_ACT_NONE) return a->dy[0];
+    conv = oct_emit_node(a->b, &oct_op_conv, n->in, OCT_MIN(n->n_in, SUM), 1);
+    oct_emit_attrs_of(a->b, conv, n);
+    x = oct_emitted(a->b, conv);
+    if (sum) x = oct_emit(a->b, &oct_op_add, x, sum, NULL);
+    g = oct_emit_node(a->b, &oct_op_act_grad, (oct_value *[]){x, a->dy[0]}, 2, 1);
+    oct_emit_int(a->b, g, "act", (int64_t)act->kind);
+    if (act->n_params > 0) oct_emit_f32(a->b, g, "act_a", params[0]);
+    if (act->n_params > 1) oct_emit_f32(a->b, g, "act_b", params[1]);
+    return oct_emitted(a->b, g);
+}
+
+static oct_status grad(const oct_grad_args *a)
+{
+    oct_value *dy = before_activation(a);
+    oct_grad_args of_conv = *a;
+
+    OCT_TRY(a->b->status);
+    of_conv.dy = &dy;
+    if (oct_node_in(a->node, SUM) && a->wanted[SUM]) a->dx[SUM] = dy;
+    return oct_grad_conv(&of_conv); /* looks at the first three operands, too */
+}
+
 static const oct_attr_def attrs[] = {
     [ACTIVATION] = {"activation", OCT_ATTR_STRING, .no_default = true},
     [ACTIVATION_PARAMS] = {"activation_params", OCT_ATTR_F32S, .no_default = true},
@@ -138,6 +174,7 @@ const oct_op oct_op_fused_conv = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
+    .grad = grad,
     .macs = macs,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS, OCT_QROLE_ACT}},
     .flow = OCT_FLOW_SOURCE,

@@ -81,6 +81,78 @@ static void larger_shapes(void **state)
     }
 }
 
+/* Gradients of x, weights, bias and what is added, into got[]. `fused`: as one node. */
+static void build_layer(fixture *f, bool fused, const char *act, const oct_op *op, oct_tensor **got)
+{
+    static const int64_t dims[4][4] = {{2, 4, 5, 6}, {6, 2, 3, 3}, {6}, {2, 6, 5, 6}};
+    const float bounds[] = {-.5f, 1.5f};
+    grad_test t = {.f = f, .dtype = OCT_DTYPE_F32, .n_wrt = 4};
+    oct_value *y, *dx[4];
+    oct_node *n;
+
+    oct_rng_init(&t.rng, 3);
+    for (int i = 0; i < 4; i++) {
+        const oct_type type = oct_type_make(OCT_DTYPE_F32, i == 2 ? 1 : 4, dims[i]);
+
+        t.x[i] = grad_random(&t, &type, -1, 1);
+        t.wrt[i] = graph_input(f, NULL, OCT_DTYPE_F32, type.rank, type.dim);
+    }
+    n = oct_emit_node(&f->b, fused ? &oct_op_fused_conv : &oct_op_conv, t.wrt, fused ? 4 : 3, 1);
+    oct_emit_ints(&f->b, n, "pads", (int64_t[]){1, 1, 1, 1}, 4);
+    oct_emit_int(&f->b, n, "group", 2);
+    if (fused) {
+        oct_emit_str(&f->b, n, "activation", act);
+        assert_ok(f->ctx,
+                  oct_node_set_attr(n, "activation_params",
+                                    &(oct_attr){.kind = OCT_ATTR_F32S, .n = 2, .fs = bounds}));
+    }
+    y = oct_emitted(&f->b, n);
+    if (!fused) {
+        y = oct_emit(&f->b, &oct_op_add, y, t.wrt[3], NULL);
+        if (op == &oct_op_clip)
+            y = oct_emit(&f->b, op, y, oct_scalar(&f->b, -.5f), oct_scalar(&f->b, 1.5f));
+        else if (op)
+            y = oct_emit(&f->b, op, y, NULL, NULL);
+    }
+    assert_non_null(y);
+    y = grad_loss(&t, y->producer);
+    assert_ok(f->ctx, oct_grad(f->g, y, t.wrt, 4, dx));
+    for (int i = 0; i < 4; i++)
+        assert_ok(f->ctx,
+                  oct_graph_add_output(f->g, oct_emit(&f->b, &oct_op_identity, dx[i], NULL, NULL)));
+    assert_ok(f->ctx, oct_graph_eval(f->g, t.x, got, NULL));
+    for (int i = 0; i < 4; i++)
+        oct_tensor_unref(t.x[i]);
+}
+
+static void fused_as_apart(void **state)
+{
+    static const struct {
+        const char *name;
+        const oct_op *op;
+    } acts[] = {{"", NULL},
+                {"Relu", &oct_op_relu},
+                {"Tanh", &oct_op_tanh},
+                {"Sigmoid", &oct_op_sigmoid},
+                {"Clip", &oct_op_clip}};
+
+    (void)state;
+    for (size_t k = 0; k < OCT_COUNT(acts); k++) {
+        void *one = NULL, *two = NULL;
+        oct_tensor *have[4], *want[4];
+
+        assert_int_equal(setup(&one) + setup(&two), 0);
+        build_layer(one, true, acts[k].name, NULL, have);
+        build_layer(two, false, NULL, acts[k].op, want);
+        for (int i = 0; i < 4; i++) {
+            assert_all_close(have[i], want[i]->data, oct_tensor_len(want[i]), 1e-5f);
+            oct_tensor_unref(have[i]);
+            oct_tensor_unref(want[i]);
+        }
+        assert_int_equal(teardown(&one) + teardown(&two), 0);
+    }
+}
+
 /* dy that does not fit is refused by the shape function. */
 static void what_does_not_fit_is_refused(void **state)
 {
@@ -107,6 +179,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(convolutions, setup, teardown),
         cmocka_unit_test_setup_teardown(transposed, setup, teardown),
         cmocka_unit_test_setup_teardown(larger_shapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(fused_as_apart, setup, teardown),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_refused, setup, teardown),
     };
 

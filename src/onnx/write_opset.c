@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "onnx/write.h"
+#include "op/grad/rules.h"
 
 #define OPSET_LEAST 13 /* older ones lack many types, and inputs that may be left out */
 
@@ -123,6 +124,11 @@ static oct_status visit_node(oct_encoder *e, const oct_node *n, demand *d, size_
 {
     const char *domain = oct_op_domain(n->op);
 
+    /* A name of that domain that octet does not know is somebody else's, and kept. */
+    if (strcmp(domain, OCT_TRAIN_DOMAIN) == 0 && !oct_op_is_opaque(n->op))
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                             "an operator of training graphs, which ONNX does not have: write the "
+                             "network, not the graph that trains it");
     if (domain[0])
         OCT_TRY(add_domain(e, domain, 1, cap));
     else

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "graph/op.h"
 #include "onnx/write.h"
+#include "op/grad/rules.h"
 #include "op/op.h"
 #include "tests/unit/onnx_make.h"
 
@@ -278,6 +279,23 @@ static void opsets_that_operators_and_types_ask_for(void **state)
     oct_str_fini(&bytes);
 }
 
+/* Gradients may hold operators that no file can: the node is named, nothing is written. */
+static void training_operators_are_refused(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 2, d23);
+    oct_node *n = oct_emit_node(&f->b, &oct_op_act_grad, (oct_value *[]){x, x}, 2, 1);
+    oct_str bytes;
+
+    oct_emit_int(&f->b, n, "act", 1);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, oct_emitted(&f->b, n)));
+    oct_str_init(&bytes, f->ctx);
+    assert_fails(f->ctx, oct_onnx_encode(f->g, NULL, to_str, &bytes), OCT_ERR_UNSUPPORTED,
+                 "(ActivationGrad): an operator of training graphs");
+    assert_int_equal(bytes.len, 0);
+    oct_str_fini(&bytes);
+}
+
 /* Opset 13 has QuantizeLinear, but not to 16 bits. */
 static void codes_of_16_bits_ask_for_their_opset(void **state)
 {
@@ -453,6 +471,7 @@ int main(void)
         T(empty_and_scalar_constants),
         T(unused_constants_are_not_written),
         T(opsets_that_operators_and_types_ask_for),
+        T(training_operators_are_refused),
         T(codes_of_16_bits_ask_for_their_opset),
         T(attributes_that_came_later),
         T(external_data),

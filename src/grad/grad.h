@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Differentiation: from graph to graph (docs/adr/0003-gradients-are-graph.md). */
+/* Differentiation: from graph to graph (docs/adr/0003-gradients-as-graph.md). */
 #ifndef OCT_GRAD_GRAD_H
 #define OCT_GRAD_GRAD_H
 

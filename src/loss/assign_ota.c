@@ -2,6 +2,8 @@
 /* Assignment by cost, with a number of anchors for each box that depends on overlaps. */
 #include "loss/assign_ota.h"
 
+#include <math.h>
+
 enum { CONTESTED = -2 }; /* taken by several boxes; oct_assigned.box until that is settled */
 
 /* What one box takes. */
@@ -23,7 +25,8 @@ static void take(const oct_ota *ota, const oct_assign_in *in, const bool *is_can
     }
     for (int64_t i = 0; i < overlaps.n; i++)
         sum += best[i].value;
-    k = sum >= 1 ? (int64_t)sum : 1; /* also if the sum is not a number */
+    /* 1 also if the sum is not a number */
+    k = sum >= 1 ? (int64_t)fmin(sum, (double)ota->topk) : 1;
     for (int64_t i = 0; i < OCT_MIN(k, costs.n); i++) {
         int32_t *taken = &out->box[cheapest[i].index];
 

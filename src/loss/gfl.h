@@ -70,11 +70,12 @@ typedef struct oct_gfl_job {
     oct_anchor_levels levels;
     int64_t n_pictures, n_anchors, n_classes;
     int bins;
-    const double *x, *z;    /* scores, distributions */
-    double *dx, *dz;        /* NULL: not wanted */
-    double *point, *stride; /* of anchors */
+    const oct_tensor *x, *z; /* scores, distributions */
+    oct_tensor *dx, *dz;     /* NULL: not wanted */
+    double *row;             /* [pictures][2][classes]: an anchor's scores and their gradient */
+    double *point, *stride;  /* of anchors */
     oct_label_boxes boxes;
-    double *score; /* [pictures][anchors][classes]: probabilities; NULL: x is */
+    double *score; /* [pictures][anchors][classes]: probabilities */
     double *pred;  /* [pictures][anchors][4]: corners in pixels */
     double *all;   /* [pictures][anchors]: what classes that are not the label's cost */
     bool *is_candidate;
@@ -94,6 +95,9 @@ typedef struct oct_gfl_picture {
 
 oct_gfl_picture oct_gfl_picture_of(const oct_gfl_job *j, int64_t i);
 oct_assigned oct_gfl_assigned_of(const oct_gfl_job *j, int64_t i);
+
+/* The four distributions of an anchor of the batch. */
+void oct_gfl_load(const oct_gfl_job *j, int64_t anchor, double z[4 * OCT_GFL_MAX_BINS]);
 
 /* Bytes that assigning a picture needs. */
 size_t oct_gfl_work_size(const oct_gfl_job *j);

@@ -31,7 +31,7 @@ oct_gfl_picture oct_gfl_picture_of(const oct_gfl_job *j, int64_t i)
                .n_boxes = j->boxes.n[i],
                .point = j->point,
                .stride = j->stride,
-               .score = (j->score ? j->score : j->x) + first * j->n_classes,
+               .score = j->score + first * j->n_classes,
                .pred = j->pred + 4 * first,
                .box = j->boxes.box + 4 * box,
                .label = j->boxes.label + box},
@@ -128,22 +128,30 @@ size_t oct_gfl_work_size(const oct_gfl_job *j)
     return (size / 64 + 1) * 64; /* aligned for the next picture */
 }
 
+void oct_gfl_load(const oct_gfl_job *j, int64_t anchor, double z[4 * OCT_GFL_MAX_BINS])
+{
+    oct_load_f64(j->z->type.dtype, j->z->data, anchor * 4 * j->bins, 4 * (int64_t)j->bins, z);
+}
+
 /* Probabilities and boxes, in pixels. */
 static void decode(const oct_gfl_job *j, int64_t i)
 {
-    double p[OCT_GFL_MAX_BINS];
+    const int64_t n = j->n_anchors * j->n_classes;
+    double z[4 * OCT_GFL_MAX_BINS], p[OCT_GFL_MAX_BINS], *score = j->score + i * n;
 
     for (int64_t k = 0; k < j->n_anchors; k++) {
         const int64_t at = i * j->n_anchors + k;
 
+        oct_gfl_load(j, at, z);
         for (int e = 0; e < 4; e++) {
-            const double d = oct_dfl_decode(j->z + (4 * at + e) * j->bins, j->bins, p);
+            const double d = oct_dfl_decode(z + (ptrdiff_t)e * j->bins, j->bins, p);
 
             j->pred[4 * at + e] = j->point[2 * k + e % 2] + (e < 2 ? -d : d) * j->stride[k];
         }
-        for (int64_t c = 0; j->score && c < j->n_classes; c++)
-            j->score[at * j->n_classes + c] = oct_sigmoid_f64(j->x[at * j->n_classes + c]);
     }
+    oct_load_f64(j->x->type.dtype, j->x->data, i * n, n, score);
+    for (int64_t c = 0; !j->form->is_probability && c < n; c++)
+        score[c] = oct_sigmoid_f64(score[c]);
 }
 
 void oct_gfl_assign(void *arg, int64_t begin, int64_t end)

@@ -9,8 +9,8 @@
 #include "op/grad/rules.h"
 #include "op/work.h"
 
-static const double ALPHA = .75, GAMMA = 2; /* of varifocal; quality focal has beta 2 */
-static const double BELOW_LAST = .1;        /* how far a target distance stays below the last bin */
+static const double ALPHA = .75;     /* of varifocal; its gamma and quality focal's beta are 2 */
+static const double BELOW_LAST = .1; /* how far a target distance stays below the last bin */
 
 /* --- terms --- */
 
@@ -26,11 +26,18 @@ static oct_term varifocal_p(double p, double q)
     return (oct_term){ALPHA * p * p * -log_n, ALPHA * (2 * p * -log_n + p * p * p * slope)};
 }
 
-static oct_term class_term(const oct_gfl_form *f, double x, double q)
+/*
+ * The same, or quality focal, on a logit x with probability p. There is one for each anchor and
+ * class, so p, which assigning needs as well, is not computed again (pieces.c has the plain forms).
+ */
+static oct_term class_term(const oct_gfl_form *f, double x, double p, double q)
 {
-    if (f->is_probability) return varifocal_p(x, q);
-    return f->is_varifocal ? oct_loss_varifocal(x, q, q > 0, ALPHA, GAMMA)
-                           : oct_loss_quality_focal(x, q, 2);
+    const double softplus = x > 0 ? x - log(p) : -log1p(-p), n = 1 - p, d = p - q;
+    const double bce = softplus - q * x;
+
+    if (!f->is_varifocal) return (oct_term){d * d * bce, 2 * d * p * n * bce + d * d * d};
+    if (q > 0) return (oct_term){q * bce, q * d};
+    return (oct_term){ALPHA * p * p * bce, ALPHA * p * p * (2 * n * bce + p)};
 }
 
 /* The weight of an assigned anchor's box. */
@@ -48,11 +55,12 @@ static double box_weight(const oct_gfl_picture *p, const oct_assigned *t, int64_
 static void add_box(const oct_gfl_picture *p, int64_t k, const double *truth, double w, double *sum)
 {
     const oct_gfl_job *j = p->j;
-    const double s = p->in.stride[k], *z = j->z + (p->first + k) * 4 * j->bins;
+    const double s = p->in.stride[k];
     const double w_iou = w * j->scale[OCT_GFL_IOU], w_dfl = w * j->scale[OCT_GFL_DFL] / 4;
-    double *dz = j->dz ? j->dz + (p->first + k) * 4 * j->bins : NULL;
-    double pred[4], target[4], slope[4], prob[OCT_GFL_MAX_BINS], d_dfl[OCT_GFL_MAX_BINS];
+    double pred[4], target[4], slope[4], prob[OCT_GFL_MAX_BINS], dz[OCT_GFL_MAX_BINS];
+    double all[4 * OCT_GFL_MAX_BINS];
 
+    oct_gfl_load(j, p->first + k, all);
     for (int e = 0; e < 4; e++) {
         pred[e] = p->in.pred[4 * k + e] / s;
         target[e] = truth[e] / s;
@@ -62,12 +70,36 @@ static void add_box(const oct_gfl_picture *p, int64_t k, const double *truth, do
         const double sign = e < 2 ? -1 : 1; /* of a distance in its corner */
         const double away = sign * (target[e] - p->in.point[2 * k + e % 2] / s);
         const double y = fmin(fmax(away, 0), j->bins - 1 - BELOW_LAST);
-        const double d = oct_dfl_decode(z + e * j->bins, j->bins, prob);
+        const double *z = all + (ptrdiff_t)e * j->bins, d = oct_dfl_decode(z, j->bins, prob);
 
-        sum[OCT_GFL_DFL] += w_dfl * oct_loss_dfl(z + e * j->bins, j->bins, y, d_dfl);
-        for (int b = 0; dz && b < j->bins; b++)
-            dz[e * j->bins + b] = w_dfl * d_dfl[b] + w_iou * sign * slope[e] * prob[b] * (b - d);
+        sum[OCT_GFL_DFL] += w_dfl * oct_loss_dfl(z, j->bins, y, dz);
+        for (int b = 0; b < j->bins; b++)
+            dz[b] = w_dfl * dz[b] + w_iou * sign * slope[e] * prob[b] * (b - d);
+        if (j->dz)
+            oct_store_f64(j->dz->type.dtype, j->dz->data, (4 * (p->first + k) + e) * j->bins,
+                          j->bins, dz);
     }
+}
+
+/* The scores of an anchor. */
+static void add_classes(const oct_gfl_picture *p, int64_t k, int32_t label, double q, double *x,
+                        double *sum)
+{
+    const oct_gfl_job *j = p->j;
+    const int64_t n = j->n_classes, at = (p->first + k) * n;
+    const double scale = j->scale[OCT_GFL_CLS], *score = p->in.score + k * n;
+    double *dx = x + n;
+
+    oct_load_f64(j->x->type.dtype, j->x->data, at, n, x);
+    for (int64_t c = 0; c < n; c++) {
+        const double target = c == label ? q : 0;
+        const oct_term t = j->form->is_probability ? varifocal_p(x[c], target)
+                                                   : class_term(j->form, x[c], score[c], target);
+
+        sum[OCT_GFL_CLS] += scale * t.value;
+        dx[c] = scale * t.slope;
+    }
+    if (j->dx) oct_store_f64(j->dx->type.dtype, j->dx->data, at, n, dx);
 }
 
 static void add_pictures(void *arg, int64_t begin, int64_t end)
@@ -77,18 +109,10 @@ static void add_pictures(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin; i < end; i++) {
         const oct_gfl_picture p = oct_gfl_picture_of(j, i);
         const oct_assigned t = oct_gfl_assigned_of(j, i);
-        double *sum = j->sum + i * OCT_GFL_PARTS;
+        double *sum = j->sum + i * OCT_GFL_PARTS, *row = j->row + 2 * i * j->n_classes;
 
         for (int64_t k = 0; k < j->n_anchors; k++) {
-            const int64_t at = (p.first + k) * j->n_classes;
-
-            for (int64_t c = 0; c < j->n_classes; c++) {
-                const oct_term term =
-                    class_term(j->form, j->x[at + c], c == t.label[k] ? t.q[k] : 0);
-
-                sum[OCT_GFL_CLS] += j->scale[OCT_GFL_CLS] * term.value;
-                if (j->dx) j->dx[at + c] = j->scale[OCT_GFL_CLS] * term.slope;
-            }
+            add_classes(&p, k, t.label[k], t.q[k], row, sum);
             if (t.box[k] >= 0)
                 add_box(&p, k, &p.in.box[4 * (int64_t)t.box[k]], box_weight(&p, &t, k), sum);
         }
@@ -176,8 +200,9 @@ static oct_status allocate(const oct_args *a, oct_gfl_job *j)
     j->work_size = oct_gfl_work_size(j);
     j->point = oct_args_scratch(a, n, 2 * sizeof(double));
     j->stride = oct_args_scratch(a, n, sizeof(double));
-    if (!j->form->is_probability)
-        j->score = oct_args_scratch(a, all, (size_t)j->n_classes * sizeof(double));
+    j->score = oct_args_scratch(a, all, (size_t)j->n_classes * sizeof(double));
+    j->row =
+        oct_args_scratch(a, (size_t)j->n_pictures + 1, 2 * (size_t)j->n_classes * sizeof(double));
     j->pred = oct_args_scratch(a, all, 4 * sizeof(double));
     j->all = oct_args_scratch(a, all, sizeof(double));
     j->is_candidate = oct_args_scratch(a, all, sizeof(bool));
@@ -186,23 +211,13 @@ static oct_status allocate(const oct_args *a, oct_gfl_job *j)
     j->assigned.label = oct_args_scratch(a, all, sizeof(int32_t));
     j->assigned.q = oct_args_scratch(a, all, sizeof(double));
     j->sum = oct_args_scratch(a, (size_t)j->n_pictures + 1, OCT_GFL_PARTS * sizeof(double));
-    if (!j->point || !j->stride || (!j->score && !j->form->is_probability) || !j->pred || !j->all ||
+    if (!j->point || !j->stride || !j->score || !j->row || !j->pred || !j->all ||
         !j->is_candidate || !j->work || !j->assigned.box || !j->assigned.label || !j->assigned.q ||
         !j->sum)
         return OCT_ERR_MEMORY;
     oct_anchors_fill(&j->levels, j->form->offset, j->point, j->stride);
     for (size_t i = 0; i < 2 * n; i++)
         j->point[i] += j->form->shift;
-    return OCT_OK;
-}
-
-static oct_status gradient(const oct_args *a, int i, double **out)
-{
-    void *d;
-
-    OCT_TRY(oct_work_out(a, i + 2, OCT_WORK_F64, &d));
-    *out = d;
-    if (d) memset(d, 0, (size_t)oct_tensor_len(a->in[i]) * sizeof(double));
     return OCT_OK;
 }
 
@@ -217,11 +232,12 @@ static oct_status gfl_ref(const oct_args *a)
     j.n_classes = a->in[OCT_GFL_SCORES]->type.dim[2];
     j.bins = (int)(a->in[OCT_GFL_DISTANCES]->type.dim[2] / 4);
     OCT_TRY(read_attributes(a, &j));
-    OCT_TRY(oct_work_in_f64(a, OCT_GFL_SCORES, &j.x));
-    OCT_TRY(oct_work_in_f64(a, OCT_GFL_DISTANCES, &j.z));
+    j.x = a->in[OCT_GFL_SCORES];
+    j.z = a->in[OCT_GFL_DISTANCES];
+    j.dx = oct_args_out(a, 2);
+    j.dz = oct_args_out(a, 3);
+    oct_loss_clear(j.dz); /* of anchors that are not assigned */
     OCT_TRY(oct_label_boxes_read(a, OCT_GFL_LABELS, j.n_classes, &j.boxes));
-    OCT_TRY(gradient(a, OCT_GFL_SCORES, &j.dx));
-    OCT_TRY(gradient(a, OCT_GFL_DISTANCES, &j.dz));
     OCT_TRY(allocate(a, &j));
     oct_parallel_for(a->n_threads, j.n_pictures, 1, oct_gfl_assign, &j);
     find_scales(&j);
@@ -229,8 +245,6 @@ static oct_status gfl_ref(const oct_args *a)
     for (int64_t i = 0; i < j.n_pictures * OCT_GFL_PARTS; i++)
         parts[i % OCT_GFL_PARTS] += j.sum[i];
     oct_loss_store(a, parts, OCT_GFL_PARTS);
-    oct_work_done(a, 2, OCT_WORK_F64, j.dx);
-    oct_work_done(a, 3, OCT_WORK_F64, j.dz);
     return OCT_OK;
 }
 

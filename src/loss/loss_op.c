@@ -107,3 +107,10 @@ void oct_loss_store(const oct_args *a, const double *parts, int n_parts)
     if (oct_args_out(a, 1))
         oct_store_f64(a->out[1]->type.dtype, a->out[1]->data, 0, n_parts, parts);
 }
+
+void oct_loss_clear(oct_tensor *t)
+{
+    size_t size;
+
+    if (t && oct_type_bytes(&t->type, &size)) memset(t->data, 0, size);
+}

@@ -33,4 +33,7 @@ oct_status oct_loss_emitted(oct_builder *b, oct_node *n, oct_loss_found *out);
 /* Results: the loss, which is the sum of the parts, and the parts, rounded to their types. */
 void oct_loss_store(const oct_args *a, const double *parts, int n_parts);
 
+/* All elements 0; accepts NULL. */
+void oct_loss_clear(oct_tensor *t);
+
 #endif

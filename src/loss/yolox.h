@@ -31,8 +31,9 @@ typedef struct oct_yolox_job {
     const oct_node *node;
     oct_anchor_levels levels;
     int64_t n_pictures, n_anchors, n_channels;
-    const double *x;
-    double *dx;             /* NULL: not wanted */
+    const oct_tensor *x;
+    oct_tensor *dx;         /* NULL: not wanted */
+    double *row;            /* [pictures][2][channels]: an anchor's numbers and their gradient */
     double *point, *stride; /* of anchors: centres of cells */
     oct_label_boxes boxes;
     double *pred; /* [pictures][anchors][4]: corners in pixels */
@@ -49,11 +50,15 @@ typedef struct oct_yolox_picture {
     const oct_yolox_job *j;
     int64_t i;
     oct_assign_in in;
-    const double *x, *all;
+    const double *all;
 } oct_yolox_picture;
 
 oct_yolox_picture oct_yolox_picture_of(const oct_yolox_job *j, int64_t i);
 oct_assigned oct_yolox_assigned_of(const oct_yolox_job *j, int64_t i);
+
+/* Numbers [first, first + n) of an anchor. */
+void oct_yolox_load(const oct_yolox_picture *p, int64_t anchor, int64_t first, int64_t n,
+                    double *to);
 
 /* Decodes and assigns pictures [begin, end); arg is the job. */
 void oct_yolox_assign(void *arg, int64_t begin, int64_t end);

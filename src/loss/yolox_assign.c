@@ -16,11 +16,28 @@ static double log_of(double p)
     return p > 0 ? fmax(log(p), -FURTHEST_LOG) : -FURTHEST_LOG;
 }
 
-/* The score that the cost is about: sqrt of the probabilities of class and object. */
-static double joint(const double *x, int64_t c)
+void oct_yolox_load(const oct_yolox_picture *p, int64_t anchor, int64_t first, int64_t n,
+                    double *to)
 {
-    return sqrt(oct_sigmoid_f64(x[OCT_YOLOX_AT_CLASSES + c]) *
-                oct_sigmoid_f64(x[OCT_YOLOX_AT_OBJ]));
+    const oct_yolox_job *j = p->j;
+
+    oct_load_f64(j->x->type.dtype, j->x->data,
+                 (p->i * j->n_anchors + anchor) * j->n_channels + first, n, to);
+}
+
+/* The score that the cost is about: sqrt of the probabilities of class and object. */
+static double joint(double cls, double obj)
+{
+    return sqrt(oct_sigmoid_f64(cls) * oct_sigmoid_f64(obj));
+}
+
+static double joint_of(const oct_yolox_picture *p, int64_t anchor, int64_t c)
+{
+    double cls, obj;
+
+    oct_yolox_load(p, anchor, OCT_YOLOX_AT_OBJ, 1, &obj);
+    oct_yolox_load(p, anchor, OCT_YOLOX_AT_CLASSES + c, 1, &cls);
+    return joint(cls, obj);
 }
 
 static bool is_near(const oct_yolox_picture *p, int64_t box, int64_t anchor)
@@ -41,7 +58,7 @@ static void pair(const void *arg, int64_t box, int64_t anchor, double *cost, dou
 {
     const oct_yolox_picture *p = arg;
     const bool old = p->j->box_or_centre;
-    const double s = joint(p->x + anchor * p->j->n_channels, p->in.label[box]);
+    const double s = joint_of(p, anchor, p->in.label[box]);
     const bool fits = is_near(p, box, anchor) && (!old || is_inside(p, box, anchor));
 
     *overlap = oct_box_iou(&p->in.pred[4 * anchor], &p->in.box[4 * box], old ? 1e-9 : 0);
@@ -76,7 +93,6 @@ oct_yolox_picture oct_yolox_picture_of(const oct_yolox_job *j, int64_t i)
     return (oct_yolox_picture){
         .j = j,
         .i = i,
-        .x = j->x + i * j->n_anchors * j->n_channels,
         .all = j->all + i * j->n_anchors,
         .in = {.levels = &j->levels,
                .n_anchors = j->n_anchors,
@@ -96,17 +112,19 @@ static void assign(const oct_yolox_job *j, int64_t i)
     const oct_assigned out = oct_yolox_assigned_of(j, i);
     bool *is_candidate = j->is_candidate + i * j->n_anchors;
     double *pred = j->pred + 4 * i * j->n_anchors, *all = j->all + i * j->n_anchors;
+    double *x = j->row + 2 * i * j->n_channels;
 
     for (int64_t k = 0; k < j->n_anchors; k++) {
-        const double *x = p.x + k * j->n_channels;
-
+        oct_yolox_load(&p, k, 0, OCT_YOLOX_AT_CLASSES, x);
         decode(j, x, k, pred + 4 * k);
         is_candidate[k] = false;
         for (int64_t b = 0; b < p.in.n_boxes && !is_candidate[k]; b++)
             is_candidate[k] = is_near(&p, b, k) || (j->box_or_centre && is_inside(&p, b, k));
         all[k] = 0;
-        for (int64_t c = 0; is_candidate[k] && c < p.in.n_classes; c++)
-            all[k] -= log_of(1 - joint(x, c));
+        if (!is_candidate[k]) continue;
+        oct_yolox_load(&p, k, 0, j->n_channels, x);
+        for (int64_t c = OCT_YOLOX_AT_CLASSES; c < j->n_channels; c++)
+            all[k] -= log_of(1 - joint(x[c], x[OCT_YOLOX_AT_OBJ]));
     }
     oct_assign_ota(&(oct_ota){oct_int(j->node, OCT_YOLOX_TOPK), pair, &p}, &p.in, is_candidate,
                    &out);

@@ -63,17 +63,17 @@ static double overlap_term(const oct_yolox_picture *p, int64_t anchor, const dou
     const double loss =
         p->j->is_giou ? oct_loss_giou(box, truth, &form, g) : iou_squared(box, truth, g);
 
-    for (int a = 0; dx && a < 2; a++) {
+    for (int a = 0; a < 2; a++) {
         dx[a] += scale * s * (g[a] + g[a + 2]);
         dx[a + 2] += scale * (box[a + 2] - box[a]) / 2 * (g[a + 2] - g[a]);
     }
     return scale * loss;
 }
 
-static double distance_term(const oct_yolox_picture *p, int64_t anchor, const double *truth,
-                            double scale, double *dx)
+static double distance_term(const oct_yolox_picture *p, int64_t anchor, const double *x,
+                            const double *truth, double scale, double *dx)
 {
-    const double *x = p->x + anchor * p->j->n_channels, s = p->in.stride[anchor];
+    const double s = p->in.stride[anchor];
     double sum = 0;
 
     for (int e = 0; e < 4; e++) {
@@ -84,34 +84,51 @@ static double distance_term(const oct_yolox_picture *p, int64_t anchor, const do
         const double d = x[e] - target;
 
         sum += scale * fabs(d);
-        if (dx) dx[e] += d > 0 ? scale : d < 0 ? -scale : 0;
+        dx[e] += d > 0 ? scale : d < 0 ? -scale : 0;
     }
     return sum;
 }
 
-static void add_anchor(const oct_yolox_picture *p, const oct_assigned *t, int64_t k,
-                       const double *weight, double *sum)
+/* The terms of an assigned anchor besides objectness; dx is zeros. */
+static void add_assigned(const oct_yolox_picture *p, const oct_assigned *t, int64_t k,
+                         const double *x, const double *weight, double *dx, double *sum)
 {
-    const oct_yolox_job *j = p->j;
-    const double *x = p->x + k * j->n_channels;
-    double *dx = j->dx ? j->dx + (p->i * j->n_anchors + k) * j->n_channels : NULL;
-    const bool is_assigned = t->box[k] >= 0;
-    const oct_term obj = oct_loss_bce(x[OCT_YOLOX_AT_OBJ], is_assigned);
+    const double *truth = &p->in.box[4 * (int64_t)t->box[k]];
 
-    sum[OCT_YOLOX_OBJ] += weight[OCT_YOLOX_OBJ] * obj.value;
-    if (dx) dx[OCT_YOLOX_AT_OBJ] = weight[OCT_YOLOX_OBJ] * obj.slope;
-    if (!is_assigned) return;
     for (int64_t c = 0; c < p->in.n_classes; c++) {
         const oct_term cls =
             oct_loss_bce(x[OCT_YOLOX_AT_CLASSES + c], c == t->label[k] ? t->q[k] : 0);
 
         sum[OCT_YOLOX_CLS] += weight[OCT_YOLOX_CLS] * cls.value;
-        if (dx) dx[OCT_YOLOX_AT_CLASSES + c] = weight[OCT_YOLOX_CLS] * cls.slope;
+        dx[OCT_YOLOX_AT_CLASSES + c] = weight[OCT_YOLOX_CLS] * cls.slope;
     }
-    const double *truth = &p->in.box[4 * (int64_t)t->box[k]];
     sum[OCT_YOLOX_IOU] += overlap_term(p, k, truth, weight[OCT_YOLOX_IOU], dx);
     if (weight[OCT_YOLOX_L1] != 0)
-        sum[OCT_YOLOX_L1] += distance_term(p, k, truth, weight[OCT_YOLOX_L1], dx);
+        sum[OCT_YOLOX_L1] += distance_term(p, k, x, truth, weight[OCT_YOLOX_L1], dx);
+}
+
+/* Most anchors have objectness only, so only that is read and written; the gradient is zeros at
+ * first. */
+static void add_anchor(const oct_yolox_picture *p, const oct_assigned *t, int64_t k,
+                       const double *weight, double *sum)
+{
+    const oct_yolox_job *j = p->j;
+    const bool is_assigned = t->box[k] >= 0;
+    const int64_t from = is_assigned ? 0 : OCT_YOLOX_AT_OBJ, n = is_assigned ? j->n_channels : 1;
+    double *x = j->row + 2 * p->i * j->n_channels, *dx = x + j->n_channels;
+    oct_term obj;
+
+    oct_yolox_load(p, k, from, n, x + from);
+    if (is_assigned) {
+        memset(dx, 0, (size_t)j->n_channels * sizeof(*dx));
+        add_assigned(p, t, k, x, weight, dx, sum);
+    }
+    obj = oct_loss_bce(x[OCT_YOLOX_AT_OBJ], is_assigned);
+    sum[OCT_YOLOX_OBJ] += weight[OCT_YOLOX_OBJ] * obj.value;
+    dx[OCT_YOLOX_AT_OBJ] = weight[OCT_YOLOX_OBJ] * obj.slope;
+    if (j->dx)
+        oct_store_f64(j->dx->type.dtype, j->dx->data,
+                      (p->i * j->n_anchors + k) * j->n_channels + from, n, dx + from);
 }
 
 static void add_pictures(void *arg, int64_t begin, int64_t end)
@@ -164,6 +181,8 @@ static oct_status allocate(const oct_args *a, oct_yolox_job *j)
 
     j->point = oct_args_scratch(a, n, 2 * sizeof(double));
     j->stride = oct_args_scratch(a, n, sizeof(double));
+    j->row =
+        oct_args_scratch(a, (size_t)j->n_pictures + 1, 2 * (size_t)j->n_channels * sizeof(double));
     j->pred = oct_args_scratch(a, all, 4 * sizeof(double));
     j->all = oct_args_scratch(a, all, sizeof(double));
     j->is_candidate = oct_args_scratch(a, all, sizeof(bool));
@@ -171,8 +190,8 @@ static oct_status allocate(const oct_args *a, oct_yolox_job *j)
     j->assigned.label = oct_args_scratch(a, all, sizeof(int32_t));
     j->assigned.q = oct_args_scratch(a, all, sizeof(double));
     j->sum = oct_args_scratch(a, (size_t)j->n_pictures + 1, OCT_YOLOX_PARTS * sizeof(double));
-    if (!j->point || !j->stride || !j->pred || !j->all || !j->is_candidate || !j->assigned.box ||
-        !j->assigned.label || !j->assigned.q || !j->sum)
+    if (!j->point || !j->stride || !j->row || !j->pred || !j->all || !j->is_candidate ||
+        !j->assigned.box || !j->assigned.label || !j->assigned.q || !j->sum)
         return OCT_ERR_MEMORY;
     oct_anchors_fill(&j->levels, .5, j->point, j->stride);
     return OCT_OK;
@@ -182,19 +201,17 @@ static oct_status yolox_ref(const oct_args *a)
 {
     oct_yolox_job j = {.node = a->node};
     double parts[OCT_YOLOX_PARTS] = {0};
-    void *dx;
 
     OCT_TRY(oct_args_check(a));
     j.n_pictures = a->in[PRED]->type.dim[0];
     j.n_anchors = a->in[PRED]->type.dim[1];
     j.n_channels = a->in[PRED]->type.dim[2];
     OCT_TRY(read_attributes(a, &j));
-    OCT_TRY(oct_work_in_f64(a, PRED, &j.x));
+    j.x = a->in[PRED];
+    j.dx = oct_args_out(a, 2);
+    oct_loss_clear(j.dx);
     OCT_TRY(oct_label_boxes_read(a, LABELS, j.n_channels - OCT_YOLOX_AT_CLASSES, &j.boxes));
-    OCT_TRY(oct_work_out(a, 2, OCT_WORK_F64, &dx));
     OCT_TRY(allocate(a, &j));
-    j.dx = dx;
-    if (dx) memset(dx, 0, (size_t)oct_tensor_len(a->in[PRED]) * sizeof(double));
     oct_parallel_for(a->n_threads, j.n_pictures, 1, oct_yolox_assign, &j);
     for (int64_t i = 0; i < j.n_pictures * j.n_anchors; i++)
         j.n_assigned += j.assigned.box[i] >= 0;
@@ -203,7 +220,6 @@ static oct_status yolox_ref(const oct_args *a)
     for (int64_t i = 0; i < j.n_pictures * OCT_YOLOX_PARTS; i++)
         parts[i % OCT_YOLOX_PARTS] += j.sum[i];
     oct_loss_store(a, parts, OCT_YOLOX_PARTS);
-    oct_work_done(a, 2, OCT_WORK_F64, j.dx);
     return OCT_OK;
 }
 

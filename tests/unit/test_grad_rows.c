@@ -87,7 +87,6 @@ static const struct {
     {&oct_op_hann_window, SIGNAL},
     {&oct_op_mel_weight_matrix, SIGNAL},
     {&oct_op_stft, SIGNAL},
-    {&oct_op_fused_conv, BY_RUNTIME},
     {&oct_op_ms_fused_gemm, BY_RUNTIME},
     {&oct_op_tensor_scatter, CACHE},
     {&oct_op_det, RARE},

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gemm: y = alpha * a * b + beta * c, c broadcast; com.microsoft's FusedGemm adds an activation. */
+#include <string.h>
+
+#include "op/act.h"
 #include "op/grad/mat_mul_grad.h"
 #include "op/mm.h"
 #include "op/recurrent.h"
@@ -226,6 +229,51 @@ static oct_status fused_ref(const oct_args *a)
     return OCT_OK;
 }
 
+/* Activations of which there is a gradient. */
+static const struct {
+    const char *name;
+    oct_act_kind kind;
+} act_kinds[] = {
+    {"Relu", OCT_ACT_RELU}, {"LeakyRelu", OCT_ACT_LEAKY}, {"HardSigmoid", OCT_ACT_HARD_SIGMOID},
+    {"Tanh", OCT_ACT_TANH}, {"Sigmoid", OCT_ACT_SIGMOID}, {"Elu", OCT_ACT_ELU},
+};
+
+/* The gradient before the activation; what it was applied to is computed anew. */
+static oct_status before_activation(const oct_grad_args *a, oct_value **dy)
+{
+    const oct_node *n = a->node;
+    oct_act_kind kind = OCT_ACT_NONE;
+    oct_rnn_act act;
+    oct_node *gemm, *g;
+
+    if (!oct_has(n, ACTIVATION) || !oct_rnn_act_find(n->attr[ACTIVATION].s, &act)) return OCT_OK;
+    for (size_t i = 0; i < OCT_COUNT(act_kinds); i++)
+        if (strcmp(act_kinds[i].name, n->attr[ACTIVATION].s) == 0) kind = act_kinds[i].kind;
+    if (kind == OCT_ACT_NONE)
+        return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "with activation '%.40s' it has no gradient",
+                             n->attr[ACTIVATION].s);
+    if (oct_has(n, ACT_ALPHA)) act.alpha = (double)oct_f32(n, ACT_ALPHA);
+    if (oct_has(n, ACT_BETA)) act.beta = (double)oct_f32(n, ACT_BETA);
+    gemm = oct_emit_node(a->b, &oct_op_gemm, n->in, n->n_in, 1);
+    oct_emit_attrs_of(a->b, gemm, n);
+    g = oct_emit_node(a->b, &oct_op_act_grad, (oct_value *[]){oct_emitted(a->b, gemm), *dy}, 2, 1);
+    oct_emit_int(a->b, g, "act", (int64_t)kind);
+    oct_emit_f32(a->b, g, "act_a", (float)act.alpha);
+    oct_emit_f32(a->b, g, "act_b", (float)act.beta);
+    *dy = oct_emitted(a->b, g);
+    return a->b->status;
+}
+
+static oct_status fused_grad(const oct_grad_args *a)
+{
+    oct_grad_args of_gemm = *a;
+    oct_value *dy = a->dy[0];
+
+    OCT_TRY(before_activation(a, &dy));
+    of_gemm.dy = &dy;
+    return grad(&of_gemm);
+}
+
 static const oct_attr_def fused_attrs[] = {
     [ALPHA] = {.name = "alpha", .kind = OCT_ATTR_F32, .def = {.f = 1.0f}},
     [BETA] = {.name = "beta", .kind = OCT_ATTR_F32, .def = {.f = 1.0f}},
@@ -247,6 +295,7 @@ const oct_op oct_op_ms_fused_gemm = {
     .attrs = fused_attrs,
     .shape = fused_shape,
     .ref = fused_ref,
+    .grad = fused_grad,
     .macs = macs,
     .quant = {.in = {OCT_QROLE_ACT, OCT_QROLE_WEIGHT, OCT_QROLE_BIAS}, .weight_axis = 1},
     .flow = OCT_FLOW_SOURCE,

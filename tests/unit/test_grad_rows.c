@@ -12,7 +12,6 @@ typedef enum reason {
     RECURRENT,    /* as above, in one operator */
     RANDOM,       /* draws its result */
     SIGNAL,       /* signal processing before the network */
-    BY_RUNTIME,   /* fused forms that another runtime writes into files of its own */
     CACHE,        /* keeps keys and values between runs of inference */
     RARE,         /* has one, which no network needed so far */
 } reason;
@@ -87,7 +86,6 @@ static const struct {
     {&oct_op_hann_window, SIGNAL},
     {&oct_op_mel_weight_matrix, SIGNAL},
     {&oct_op_stft, SIGNAL},
-    {&oct_op_ms_fused_gemm, BY_RUNTIME},
     {&oct_op_tensor_scatter, CACHE},
     {&oct_op_det, RARE},
 };

@@ -12,22 +12,34 @@ typedef struct joint_search {
     oct_builder *b;
     int64_t height, width;
     oct_raw_levels levels;
-    oct_value *logits; /* of what was found */
+    const oct_value *found; /* NULL: none */
+    oct_value *logits;      /* of it */
+    int64_t n_channels;
     bool turned;
 } joint_search;
 
-static bool is_joint(void *arg, oct_value *v)
+/* Box arithmetic reads parts of the predictions, so the value with the most channels is taken. */
+static bool look(void *arg, oct_value *v)
 {
     joint_search *s = arg;
     const oct_type *t = &v->type;
 
     if (s->b->status || t->rank != OCT_PRED_RANK || !oct_type_is_static(t)) return false;
     for (int turned = 0; turned < 2; turned++) {
-        if (t->dim[turned ? 1 : 2] <= OCT_YOLOX_AT_CLASSES ||
-            !oct_raw_levels_of(t->dim[turned ? 2 : 1], s->height, s->width, &s->levels))
+        const int64_t n = t->dim[turned ? 1 : 2];
+        oct_raw_levels levels;
+        oct_value *logits;
+
+        if (n <= OCT_YOLOX_AT_CLASSES || n <= s->n_channels ||
+            !oct_raw_levels_of(t->dim[turned ? 2 : 1], s->height, s->width, &levels))
             continue;
+        if (oct_raw_logits(s->b, v, &logits) || !logits) return false;
+        s->levels = levels;
+        s->found = v;
+        s->logits = logits;
+        s->n_channels = n;
         s->turned = turned;
-        return !oct_raw_logits(s->b, v, &s->logits) && s->logits;
+        return false;
     }
     return false;
 }
@@ -50,14 +62,14 @@ static oct_status find_joint(joint_search *s, oct_value **pred, const char **whe
     oct_graph *g = s->b->g;
 
     for (int32_t i = 0; i < g->n_outputs && !has_boxes_apart(g); i++) {
-        oct_value *found;
+        oct_value *end;
 
         if (!oct_raw_is_float(g->outputs[i])) continue;
-        OCT_TRY(oct_raw_search(g->outputs[i], is_joint, s, &found));
+        OCT_TRY(oct_raw_search(g->outputs[i], look, s, &end));
         OCT_TRY(s->b->status);
-        if (!found) continue;
+        if (!s->found) continue;
         *pred = s->turned ? oct_raw_rows(s->b, s->logits) : s->logits;
-        *where = found->name;
+        *where = s->found->name;
         return s->b->status;
     }
     return OCT_OK;

@@ -132,6 +132,28 @@ static inline void loss_run(loss_case *c)
     assert_true(fabs(sum - c->loss) <= 1e-9 * (1 + fabs(sum)));
 }
 
+/* Loss and gradients have the same bits with one thread and with four. */
+static inline void loss_check_threads(loss_case *c)
+{
+    oct_tensor *first[LOSS_MAX_PRED];
+    double loss;
+
+    oct_ctx_set_threads(c->f->ctx, 1);
+    loss_run(c);
+    loss = c->loss;
+    for (int i = 0; i < c->n_pred; i++) {
+        first[i] = c->grad[i];
+        c->grad[i] = NULL;
+    }
+    oct_ctx_set_threads(c->f->ctx, 4);
+    loss_run(c);
+    assert_memory_equal(&loss, &c->loss, sizeof(loss));
+    for (int i = 0; i < c->n_pred; i++) {
+        assert_memory_equal(first[i]->data, c->grad[i]->data, first[i]->size);
+        oct_tensor_unref(first[i]);
+    }
+}
+
 static inline void loss_end(loss_case *c)
 {
     loss_forget(c);

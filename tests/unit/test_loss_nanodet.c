@@ -180,6 +180,17 @@ static void one_output(void **state)
     free(both);
 }
 
+static void any_number_of_threads(void **state)
+{
+    plain *p = plus(20);
+    loss_case c;
+
+    begin(&c, state, "nanodet_plus", p);
+    loss_attach(&c);
+    loss_check_threads(&c);
+    loss_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +203,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(no_candidates, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_labels_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(one_output, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_number_of_threads, setup, teardown),
     };
 
     return run_test_group(tests);

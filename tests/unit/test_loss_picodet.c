@@ -166,6 +166,17 @@ static void other_networks_are_refused(void **state)
     loss_end(&c);
 }
 
+static void any_number_of_threads(void **state)
+{
+    plain *p = v2(20);
+    loss_case c;
+
+    begin(&c, state, "picodet_v2", p);
+    loss_attach(&c);
+    loss_check_threads(&c);
+    loss_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +188,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(extreme_scores, setup, teardown),
         cmocka_unit_test_setup_teardown(aligned_scores, setup, teardown),
         cmocka_unit_test_setup_teardown(other_networks_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_number_of_threads, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -343,6 +343,74 @@ static void empty_boxes(void **state)
     assert_true(compare(&c, p) > 0);
 }
 
+static void any_number_of_threads(void **state)
+{
+    plain *p = make(9);
+    loss_case c;
+
+    begin(&c, state, p);
+    loss_attach(&c);
+    loss_check_threads(&c);
+    loss_end(&c);
+}
+
+/* As an export that decodes boxes has them: scores after Sigmoid, channels before anchors, then
+ * centres plus the grid and sizes as exponents, in pixels. */
+static void decoded_boxes(void **state)
+{
+    enum { MANY = 9 }; /* classes: what is not a box could be taken for predictions as well */
+    const int64_t channels[] = {4, 1, MANY}, cut[] = {0, 2, 4, 5 + MANY};
+    static double x[3][PICTURES * MANY * ANCHORS];
+    oct_value *part[3], *all;
+    plain *p = make(10);
+    loss_case c = loss_begin(state, "yolox");
+    oct_builder *b = &c.f->b;
+    oct_node *n;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 5);
+    loss_input(&c, "images", OCT_DTYPE_F32, 4, (int64_t[]){PICTURES, 3, SIDE, SIDE}, NULL);
+    for (int k = 0; k < 3; k++) {
+        fill_random(&rng, x[k], PICTURES * channels[k] * ANCHORS, -2, 1);
+        part[k] = loss_input(&c, NULL, OCT_DTYPE_F64, 3,
+                             (int64_t[]){PICTURES, channels[k], ANCHORS}, x[k]);
+        c.pred[c.n_pred++] = part[k];
+        if (k) part[k] = oct_emit(b, &oct_op_sigmoid, part[k], NULL, NULL);
+    }
+    n = oct_emit_node(b, &oct_op_concat, part, 3, 1);
+    oct_emit_int(b, n, "axis", 1);
+    all = oct_emitted(b, n);
+    n = oct_emit_node(b, &oct_op_transpose, &all, 1, 1);
+    oct_emit_ints(b, n, "perm", (int64_t[]){0, 2, 1}, 3);
+    all = oct_emitted(b, n);
+    for (int k = 0; k < 3; k++) {
+        n = oct_emit_node(b, &oct_op_slice,
+                          (oct_value *[]){all, oct_ints(b, &cut[k], 1), oct_ints(b, &cut[k + 1], 1),
+                                          oct_ints(b, (int64_t[]){2}, 1)},
+                          4, 1);
+        part[k] = oct_emitted(b, n);
+    }
+    part[0] = oct_emit(b, &oct_op_add, part[0], oct_scalar_of(b, OCT_DTYPE_F64, 3), NULL);
+    part[1] = oct_emit(b, &oct_op_exp, part[1], NULL, NULL);
+    n = oct_emit_node(b, &oct_op_concat, part, 3, 1);
+    oct_emit_int(b, n, "axis", 2);
+    assert_ok(c.f->ctx, oct_graph_add_output(c.f->g, oct_emitted(b, n)));
+    c.job.labels = loss_input(&c, "labels", OCT_DTYPE_F32, 3,
+                              (int64_t[]){PICTURES, BOXES, OCT_LABEL_SIZE}, p->label[0][0]);
+    loss_attach(&c);
+    assert_non_null(strstr(c.found.why, "9 classes"));
+    loss_run(&c);
+    /* objectness of an anchor without a box, of the gradient [pictures, 1, anchors] */
+    for (int k = 0; k < ANCHORS; k++) {
+        const double slope = oct_tensor_get_f64(c.grad[1], k);
+        const double first = oct_tensor_get_f64(c.grad[1], 0);
+
+        if (oct_tensor_get_f64(c.grad[2], k) == 0 && oct_tensor_get_f64(c.grad[2], 0) == 0)
+            assert_near(slope / first, sigmoid(x[1][k]) / sigmoid(x[1][0]), 1e-9);
+    }
+    loss_end(&c);
+}
+
 static void bad_labels_are_refused(void **state)
 {
     plain *p = make(8);
@@ -383,6 +451,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(batch_without_boxes, setup, teardown),
         cmocka_unit_test_setup_teardown(equal_and_far_boxes, setup, teardown),
         cmocka_unit_test_setup_teardown(empty_boxes, setup, teardown),
+        cmocka_unit_test_setup_teardown(any_number_of_threads, setup, teardown),
+        cmocka_unit_test_setup_teardown(decoded_boxes, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_labels_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(other_networks_are_refused, setup, teardown),
     };

@@ -68,7 +68,7 @@ static void ties_and_zeros(void **state)
 {
     fixture *f = *state;
     oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){1, 1, 4}), *y, *z, *dx;
-    oct_tensor *t = tensor_of(f->ctx, OCT_DTYPE_F32, 3, (int64_t[]){1, 1, 4}, (double[]){0}), *got;
+    oct_tensor *t = tensor_of(f->ctx, OCT_DTYPE_F32, 3, (int64_t[]){1, 1, 4}, (double[4]){0}), *got;
     oct_node *pool = oct_emit_node(&f->b, &oct_op_max_pool, &x, 1, 1), *sum;
     const double want[] = {1, 1, 1, 0};
 

@@ -19,6 +19,26 @@ typedef struct gfl_search {
     const char *blocked; /* an output of scores whose logits cannot be found; NULL: none */
 } gfl_search;
 
+/*
+ * The feature map that an output shows in another form, or the output itself. Some files have the
+ * Reshape between them written down for one picture.
+ */
+static oct_value *map_of(oct_value *output)
+{
+    enum { MOST_MOVES = 8 };
+    oct_value *v = output;
+
+    for (int i = 0; i < MOST_MOVES; i++) {
+        const oct_node *n = v->producer;
+
+        if (v->type.rank == 4) return v;
+        if (!n || !oct_raw_is_move(n) || !n->n_in || (n->n_in > 1 && oct_raw_is_float(n->in[1])))
+            break;
+        v = n->in[0];
+    }
+    return output;
+}
+
 /* v as [pictures, cells, channels]; NULL: it has no such form. */
 static oct_value *as_rows(gfl_search *s, oct_value *v, int64_t cells)
 {
@@ -46,8 +66,11 @@ static int find_outputs(const oct_graph *g, int64_t cells, oct_value *out[2])
     int n = 0;
 
     for (int32_t i = 0; i < g->n_outputs; i++) {
-        if (!has_cells(g->outputs[i], cells)) continue;
-        if (n < 2) out[n] = g->outputs[i];
+        oct_value *v = map_of(g->outputs[i]);
+
+        if (!has_cells(v, cells)) v = g->outputs[i];
+        if (!has_cells(v, cells)) continue;
+        if (n < 2) out[n] = v;
         n++;
     }
     return n;

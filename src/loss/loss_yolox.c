@@ -75,33 +75,59 @@ static oct_status find_joint(joint_search *s, oct_value **pred, const char **whe
     return OCT_OK;
 }
 
-/* A feature map for each of several outputs, [pictures, 5 + classes, height, width]. */
+/*
+ * Feature maps [pictures, 5 + classes, height, width] upstream of the outputs, or outputs. Also of
+ * files whose Reshape before the joint predictions was written down for one picture.
+ */
+typedef struct map_search {
+    joint_search *s;
+    int64_t height, width; /* of the level, in cells */
+    oct_value *logits;     /* of the one with the most channels */
+    const oct_value *found;
+    int64_t n_channels;
+} map_search;
+
+static bool look_for_map(void *arg, oct_value *v)
+{
+    map_search *m = arg;
+    const oct_type *t = &v->type;
+    oct_value *logits;
+
+    if (m->s->b->status || t->rank != 4 || !oct_type_is_static(t) || t->dim[2] != m->height ||
+        t->dim[3] != m->width || t->dim[1] <= OCT_YOLOX_AT_CLASSES || t->dim[1] <= m->n_channels)
+        return false;
+    if (oct_raw_logits(m->s->b, v, &logits) || !logits) return false;
+    m->found = v;
+    m->logits = logits;
+    m->n_channels = t->dim[1];
+    return false;
+}
+
 static oct_status find_maps(joint_search *s, oct_value **pred, const char **where)
 {
     oct_graph *g = s->b->g;
-    oct_value *rows[OCT_RAW_MAX_LEVELS];
+    oct_value *rows[OCT_RAW_MAX_LEVELS], *end;
+    int32_t n = 0;
 
-    if (g->n_outputs < 2 || g->n_outputs > OCT_RAW_MAX_LEVELS) return OCT_OK;
     s->levels.n = 0;
-    for (int32_t l = 0; l < g->n_outputs; l++) {
-        oct_value *found = NULL, *logits;
-        const int64_t cells = oct_raw_levels_add(&s->levels, 8 << l, s->height, s->width);
+    for (int32_t l = 0; l < OCT_RAW_MAX_LEVELS; l++) {
+        oct_raw_levels level = {0};
+        map_search m = {.s = s};
 
-        for (int32_t i = 0; i < g->n_outputs; i++) {
-            const oct_type *t = &g->outputs[i]->type;
-
-            if (oct_raw_is_float(g->outputs[i]) && t->rank == 4 && oct_type_is_static(t) &&
-                t->dim[1] > OCT_YOLOX_AT_CLASSES && t->dim[1] == g->outputs[0]->type.dim[1] &&
-                t->dim[2] * t->dim[3] == cells)
-                found = g->outputs[i];
-        }
-        if (!found) return OCT_OK;
-        OCT_TRY(oct_raw_logits(s->b, found, &logits));
-        if (!logits) return OCT_OK;
-        rows[l] = oct_raw_rows(s->b, logits);
-        if (!l) *where = found->name;
+        (void)oct_raw_levels_add(&level, 8 << l, s->height, s->width);
+        m.height = level.size[0];
+        m.width = level.size[1];
+        for (int32_t i = 0; i < g->n_outputs; i++)
+            if (oct_raw_is_float(g->outputs[i]))
+                OCT_TRY(oct_raw_search(g->outputs[i], look_for_map, &m, &end));
+        OCT_TRY(s->b->status);
+        if (!m.found || (l && m.n_channels != rows[0]->type.dim[2])) break;
+        rows[n++] = oct_raw_rows(s->b, m.logits);
+        OCT_TRY(s->b->status);
+        (void)oct_raw_levels_add(&s->levels, 8 << l, s->height, s->width);
+        if (!l) *where = m.found->name;
     }
-    *pred = oct_raw_join(s->b, rows, g->n_outputs, 1);
+    if (n > 1) *pred = oct_raw_join(s->b, rows, n, 1);
     return s->b->status;
 }
 
@@ -139,7 +165,7 @@ static oct_status attach(const oct_loss_job *job, oct_loss_found *out)
 
     OCT_TRY(oct_raw_picture(job->g, job->labels, &s.height, &s.width));
     OCT_TRY(find_joint(&s, &pred, &where));
-    if (!pred) OCT_TRY(find_maps(&s, &pred, &where));
+    if (!pred && !has_boxes_apart(job->g)) OCT_TRY(find_maps(&s, &pred, &where));
     if (!pred)
         return oct_fail(
             job->g->ctx, OCT_ERR_UNSUPPORTED,

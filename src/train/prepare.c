@@ -92,12 +92,16 @@ static oct_status find_params(oct_graph *g, oct_train_prepared *out)
 
 /* --- normalization with the statistics of the batch --- */
 
+/* Its operands were constant, and nothing reads the statistics that it may give (a network that was
+ * written in training mode). */
 static bool is_trainable_norm(const oct_node *n)
 {
-    if (!oct_node_is(n, &oct_op_batch_normalization) || n->n_in < 5) return false;
-    for (int32_t i = 1; i <= 2; i++)
-        if (!n->in[i] || !n->in[i]->initial) return false;
-    return n->in[3] && n->in[3]->data && n->in[4] && n->in[4]->data;
+    if (!oct_node_is(n, &oct_op_batch_normalization) || n->in[0]->type.rank < 2) return false;
+    for (int32_t i = 1; i < n->n_in; i++)
+        if (!n->in[i] || !oct_value_known(n->in[i])) return false;
+    for (int32_t i = 1; i < n->n_out; i++)
+        if (n->out[i] && (n->out[i]->n_users || n->out[i]->is_output)) return false;
+    return true;
 }
 
 /* The activation that is the only consumer of v; NULL: there is none. */
@@ -149,9 +153,11 @@ static oct_status replace_norms(oct_graph *g, double momentum, oct_train_prepare
     out->stats = oct_arena_array(g->arena, 2 * (size_t)g->n_nodes + 1, sizeof(*out->stats));
     if (!out->stats) return OCT_ERR_MEMORY;
     for (oct_node *n = g->first, *next; n; n = next) {
+        oct_act act;
+
         next = n->next;
         if (!is_trainable_norm(n)) continue;
-        if (next && next->n_in > 0 && next->in[0] == n->out[0]) next = next->next; /* may go, too */
+        if (next && next == activation_after(n->out[0], &act)) next = next->next; /* it goes, too */
         OCT_TRY(replace_norm(g, n, momentum, out));
     }
     return OCT_OK;

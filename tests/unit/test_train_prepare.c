@@ -148,6 +148,31 @@ static void frozen_statistics_stay(void **state)
     assert_null(find(f, &oct_op_batch_norm_train, 0));
 }
 
+/* Two in a row that share all operands, and one that gives its statistics. */
+static void norms_in_a_row(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){2, 4, 3, 3});
+    oct_node *first = emit_norm(f, x, "shared")->producer, *last;
+    oct_value *in[5] = {first->out[0]};
+    oct_train_prepared p;
+
+    memcpy(in + 1, first->in + 1, 4 * sizeof(*in));
+    in[0] = oct_emitted(&f->b, oct_emit_node(&f->b, &oct_op_batch_normalization, in, 5, 1));
+    last = oct_emit_node(&f->b, &oct_op_batch_normalization, in, 5, 3);
+    oct_emit_int(&f->b, last, "training_mode", 1);
+    assert_non_null(oct_emitted(&f->b, last));
+    for (int i = 0; i < 2; i++)
+        assert_ok(f->ctx, oct_graph_add_output(f->g, last->out[i]));
+    assert_ok(f->ctx, oct_train_prepare(f->g, &(oct_train_prepare_options){0}, &p));
+    assert_ok(f->ctx, oct_graph_verify(f->g));
+    assert_int_equal(p.n_params, 2);
+    assert_int_equal(p.n_stats, 2);
+    assert_non_null(find(f, &oct_op_batch_norm_train, 1));
+    assert_non_null(find(f, &oct_op_batch_normalization, 0));
+    assert_null(find(f, &oct_op_batch_normalization, 1));
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -193,6 +218,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parameters_and_statistics, setup, teardown),
         cmocka_unit_test_setup_teardown(activations_are_absorbed, setup, teardown),
         cmocka_unit_test_setup_teardown(frozen_statistics_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(norms_in_a_row, setup, teardown),
         cmocka_unit_test_setup_teardown(names_are_those_of_pytorch, setup, teardown),
     };
 

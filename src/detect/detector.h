@@ -12,6 +12,10 @@
 oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, int32_t height,
                              oct_graph **out);
 
+/* A network made for one picture becomes one for any number, where only Reshape nodes stand in the
+ * way. */
+oct_status oct_detector_free_batch(oct_graph *g);
+
 /* Fails if the family is recognised, but its outputs cannot be read: rotated boxes. */
 oct_status oct_detector_check(const oct_detector *d);
 oct_ctx *oct_detector_ctx(const oct_detector *d);

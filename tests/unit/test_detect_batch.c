@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Networks made for one picture, bound to several: each picture's result is as if it were alone. */
+#include "detect/detector.h"
+#include "op/op.h"
+#include "tests/test.h"
+
+enum { SIDE = 5, PICTURES = 3 };
+
+/* Channel shuffle of two groups and a flattened output, with the batch of 1 in both shapes. */
+static void shuffle(fixture *f)
+{
+    oct_builder *b = &f->b;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE});
+    oct_node *n = oct_emit_node(b, &oct_op_concat, (oct_value *[]){x, x}, 2, 1);
+
+    oct_emit_int(b, n, "axis", 1);
+    x = oct_emitted(b, n);
+    x = oct_emit(b, &oct_op_reshape, x, oct_ints(b, (int64_t[]){1, 2, 3, SIDE, SIDE}, 5), NULL);
+    n = oct_emit_node(b, &oct_op_transpose, &x, 1, 1);
+    oct_emit_ints(b, n, "perm", (int64_t[]){0, 2, 1, 3, 4}, 5);
+    x = oct_emit(b, &oct_op_reshape, oct_emitted(b, n), oct_ints(b, (int64_t[]){1, 6, -1}, 3),
+                 NULL);
+    assert_non_null(x);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+}
+
+static oct_tensor *eval(oct_ctx *ctx, const oct_graph *g, int64_t n, int64_t first)
+{
+    double v[PICTURES * 3 * SIDE * SIDE];
+    oct_tensor *x, *y = NULL;
+
+    for (int64_t i = 0; i < n * 3 * SIDE * SIDE; i++)
+        v[i] = (double)(i + first * 3 * SIDE * SIDE);
+    x = tensor_of(ctx, OCT_DTYPE_F32, 4, (int64_t[]){n, 3, SIDE, SIDE}, v);
+    assert_ok(ctx, oct_graph_eval(g, &x, &y, NULL));
+    oct_tensor_unref(x);
+    return y;
+}
+
+static void several_pictures(void **state)
+{
+    fixture *f = *state;
+    oct_graph *bound = NULL;
+    oct_tensor *all;
+
+    shuffle(f);
+    assert_ok(f->ctx, oct_detector_bind(f->g, PICTURES, SIDE, SIDE, &bound));
+    assert_dims(&bound->outputs[0]->type, 3, (int64_t[]){PICTURES, 6, SIDE * SIDE});
+    all = eval(f->ctx, bound, PICTURES, 0);
+    for (int64_t i = 0; i < PICTURES; i++) {
+        oct_tensor *one = eval(f->ctx, f->g, 1, i);
+
+        assert_memory_equal((char *)all->data + (size_t)i * one->size, one->data, one->size);
+        oct_tensor_unref(one);
+    }
+    oct_tensor_unref(all);
+    oct_graph_free(bound);
+}
+
+/* The network as given keeps its shapes. */
+static void one_picture(void **state)
+{
+    fixture *f = *state;
+    oct_graph *bound = NULL;
+    char why[256];
+
+    shuffle(f);
+    assert_ok(f->ctx, oct_detector_bind(f->g, 1, SIDE, SIDE, &bound));
+    assert_true(oct_graph_equal(f->g, bound, why, sizeof(why)));
+    oct_graph_free(bound);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(several_pictures, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_picture, setup, teardown),
+    };
+
+    return run_test_group(tests);
+}

@@ -57,6 +57,10 @@ static oct_status set_loss(oct_ctx *ctx, const oct_loss_row *row, oct_loss_job *
         const oct_loss_setting *s = &row->settings[i];
 
         if (strlen(s->name) != len || memcmp(s->name, text, len) != 0) continue;
+        if (s->is_text) {
+            job->word[i] = eq + 1;
+            return OCT_OK;
+        }
         for (int k = 0; s->words && s->words[k]; k++)
             if (strcmp(s->words[k], eq + 1) == 0) {
                 job->word[i] = s->words[k];

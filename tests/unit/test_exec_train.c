@@ -2,6 +2,7 @@
 /* Kernels of training plans against the plain ones: weights are inputs, gradients are outputs. */
 #include "unit/exec_net.h"
 
+#include "grad/grad.h"
 #include "op/act.h"
 #include "op/grad/rules.h"
 
@@ -360,6 +361,126 @@ static void resizings(void **state)
     }
 }
 
+/* --- whole networks --- */
+
+enum { MAX_PARAMS = 40 };
+
+typedef struct trained {
+    fixture *f;
+    oct_value *param[MAX_PARAMS];
+    int32_t n;
+} trained;
+
+static oct_value *param(trained *t, int32_t rank, const int64_t *dims)
+{
+    char name[16];
+
+    assert_true(t->n < MAX_PARAMS);
+    snprintf(name, sizeof(name), "p%d", (int)t->n);
+    t->param[t->n] = given(t->f, oct_arena_strdup(t->f->g->arena, name), rank, dims);
+    return t->param[t->n++];
+}
+
+/* Conv, BatchNormTrain with an activation. */
+static oct_value *block(trained *t, oct_value *x, const conv_case *c, oct_act_kind act)
+{
+    fixture *f = t->f;
+    const int64_t w[] = {c->c_out, c->c_in / c->group, c->kernel, c->kernel};
+    oct_node *n = node(f, &oct_op_conv, x, param(t, 4, w), NULL);
+    oct_value *in[5];
+
+    set_window(f, n, c);
+    in[0] = infer(f, n);
+    for (int i = 1; i < 3; i++)
+        in[i] = param(t, 1, &c->c_out);
+    for (int i = 3; i < 5; i++)
+        in[i] = weights(f, &(oct_rng){0}, 1, &c->c_out);
+    n = oct_emit_node(&f->b, &oct_op_batch_norm_train, in, 5, 5);
+    assert_non_null(n);
+    set_act(f, n, act);
+    return infer(f, n);
+}
+
+static oct_value *concat(fixture *f, oct_value **v, int n)
+{
+    oct_node *all = oct_emit_node(&f->b, &oct_op_concat, v, n, 1);
+
+    assert_ok(f->ctx, oct_node_set_int(all, "axis", 1));
+    return infer(f, all);
+}
+
+/* Branches that are split, concatenated, added, pooled and resized: what is read again by the
+ * backward part must not be overwritten, whatever shares memory. */
+static oct_value *branches(trained *t, oct_value *x)
+{
+    static const conv_case first = {3, 20, 3, 2, 1, 1, 1}, same = {10, 10, 3, 1, 1, 1, 1};
+    static const conv_case deep = {20, 20, 3, 1, 1, 1, 20}, down = {40, 24, 3, 2, 1, 1, 1};
+    static const conv_case last = {64, 16, 1, 1, 1, 0, 1};
+    fixture *f = t->f;
+    oct_value *v[3], *y = block(t, x, &first, OCT_ACT_SWISH), *low;
+    oct_node *n = oct_emit_node(&f->b, &oct_op_split, &y, 1, 2);
+
+    assert_ok(f->ctx, oct_node_set_int(n, "axis", 1));
+    assert_ok(f->ctx, oct_node_set_int(n, "num_outputs", 2));
+    v[0] = infer(f, n);
+    v[1] = n->out[1];
+    v[2] = emit(f, &oct_op_add, block(t, v[1], &same, OCT_ACT_RELU), v[1]);
+    v[0] = concat(f, v, 3);
+    v[1] = max_pool(f, v[2]);
+    y = concat(f, v, 2); /* 40 channels */
+    low = block(t, y, &down, OCT_ACT_HARD_SWISH);
+    n = node(f, &oct_op_resize, low, NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_input(n, 1, NULL));
+    assert_ok(f->ctx,
+              oct_node_set_input(n, 2,
+                                 oct_value_const(f->g, NULL,
+                                                 tensor_of(f->ctx, OCT_DTYPE_F32, 1, (int64_t[]){4},
+                                                           (double[]){1, 1, 2, 2}))));
+    assert_ok(f->ctx, oct_node_set_str(n, "coordinate_transformation_mode", "asymmetric"));
+    assert_ok(f->ctx, oct_node_set_str(n, "nearest_mode", "floor"));
+    v[0] = infer(f, n);
+    n = oct_emit_node(&f->b, &oct_op_split, &y, 1, 2);
+    assert_ok(f->ctx, oct_node_set_int(n, "axis", 1));
+    assert_ok(f->ctx, oct_node_set_int(n, "num_outputs", 2));
+    v[1] = block(t, infer(f, n), &deep, OCT_ACT_SWISH);
+    v[2] = emit(f, &oct_op_sigmoid, n->out[1], NULL);
+    return block(t, concat(f, v, 3), &last, OCT_ACT_NONE);
+}
+
+static void gradients_of_networks(void **state)
+{
+    fixture *f = *state;
+    trained t = {.f = f};
+    oct_value *y = branches(&t, picture(f, 2, 3, 40, 40)), *loss, *grad[MAX_PARAMS];
+    oct_tensor *want[MAX_PARAMS + 1] = {NULL};
+    oct_plan_options o;
+    oct_node *n = oct_emit_node(
+        &f->b, &oct_op_reduce_mean,
+        (oct_value *[]){emit(f, &oct_op_mul, y, emit(f, &oct_op_sigmoid, y, NULL))}, 1, 1);
+
+    assert_ok(f->ctx, oct_node_set_int(n, "keepdims", 0));
+    loss = infer(f, n);
+    assert_ok(f->ctx, oct_grad(f->g, loss, t.param, t.n, grad));
+    output(f, loss);
+    for (int32_t i = 0; i < t.n; i++)
+        output(f, emit(f, &oct_op_identity, grad[i], NULL));
+    oct_plan_options_init(&o);
+    o.plain = 1;
+    run_graph(f, &o, want);
+    for (int i = 0; i < N_SETS; i++) {
+        oct_tensor *got[MAX_PARAMS + 1] = {NULL};
+
+        run_set(f, i, got);
+        for (int32_t k = 0; k <= t.n; k++) {
+            assert_same(k ? t.param[k - 1]->name : "loss", got[k], want[k], 2e-4);
+            oct_tensor_unref(got[k]);
+        }
+    }
+    for (int32_t k = 0; k <= t.n; k++)
+        oct_tensor_unref(want[k]);
+    assert_int_equal(count_steps(f, NULL, "reorder"), 2); /* the picture, the loss's gradient */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +493,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(slopes, setup, teardown),
         cmocka_unit_test_setup_teardown(poolings, setup, teardown),
         cmocka_unit_test_setup_teardown(resizings, setup, teardown),
+        cmocka_unit_test_setup_teardown(gradients_of_networks, setup, teardown),
     };
 
     return run_test_group(tests);

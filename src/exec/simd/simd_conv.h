@@ -53,6 +53,16 @@ typedef struct oct_conv_simd {
 
     /* Tiles of 4x4 output pixels, counted over all images; at most OCT_WINOGRAD_TILES. */
     void (*winograd)(const oct_conv *c, const oct_conv_io *io, int64_t first, int64_t n);
+
+    /* The gradient of 3x3 weights by the same method: tile `tile` of x (the operand) and of dy (the
+     * gradient of the result) to 36 points each, `step` floats apart. */
+    void (*winograd_x)(const oct_conv *c, const float *x, int64_t tile, float *v, int64_t step);
+    void (*winograd_dy)(const oct_conv *c, const float *dy, int64_t tile, float *u, int64_t step);
+
+    /* Sums of their products to 3x3 weights: 36 points `step` floats apart, in n_parts parts `part`
+     * floats apart, for `lanes` weights; tap k goes to w[k * lanes]. Whole vectors are read. */
+    void (*winograd_weights)(const float *m, int64_t step, int64_t part, int64_t n_parts, float *w,
+                             int64_t lanes);
 } oct_conv_simd;
 
 #endif

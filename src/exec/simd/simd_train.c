@@ -24,7 +24,7 @@ INLINE void outer_block(const oct_outer *o, const int NV, const int P)
     vf acc[2][MR][OCT_CONV_MAX_VEC] = {0};
 
     for (int64_t r = 0; r < o->rows; r++) {
-        const float *x = o->x + r * o->x_row, *dy = o->dy + r * o->columns * width;
+        const float *x = o->x + r * o->x_row, *dy = o->dy + r * o->columns * o->dy_pixel;
         int64_t i = 0;
 
         for (; i + P <= o->columns; i += P)
@@ -40,9 +40,9 @@ INLINE void outer_block(const oct_outer *o, const int NV, const int P)
                     UNROLL for (int v = 0; v < NV; v++) acc[p][c][v] += xv * d[v];
                 }
                 x += o->x_pixel;
-                dy += width;
+                dy += o->dy_pixel;
             }
-        for (; i < o->columns; i++, x += o->x_pixel, dy += width)
+        for (; i < o->columns; i++, x += o->x_pixel, dy += o->dy_pixel)
             UNROLL for (int c = 0; c < MR; c++) UNROLL for (int v = 0; v < NV; v++) acc[0][c][v] +=
                 splat(x[c]) * load(dy + v * VW);
     }
@@ -149,29 +149,28 @@ static void moments(const float *x, int64_t pitch, int64_t n, const float *shift
     }
 }
 
-INLINE void norm_row(oct_act_kind kind, const oct_norm *m, const float *x, float *y, int64_t lanes)
+INLINE void norm_rows(oct_act_kind kind, const oct_norm *m, const float *x, int64_t x_pitch,
+                      float *y, int64_t y_pitch, int64_t n, int64_t lanes)
 {
     const vf a = splat(m->act.a), b = splat(m->act.b);
 
     for (int64_t i = 0; i < lanes; i += VW) {
         const int64_t left = lanes - i;
-        const vf z = read(x + i, left) * read(m->mul + i, left) + read(m->add + i, left);
+        const vf mul = read(m->mul + i, left), add = read(m->add + i, left);
 
-        write(y + i, apply(kind, z, a, b), left);
+        for (int64_t k = 0; k < n; k++)
+            write(y + k * y_pitch + i,
+                  apply(kind, read(x + k * x_pitch + i, left) * mul + add, a, b), left);
     }
 }
 
-static void norm(const oct_norm *m, const float *x, float *y, int64_t lanes)
+static void norm(const oct_norm *m, const float *x, int64_t x_pitch, float *y, int64_t y_pitch,
+                 int64_t n, int64_t lanes)
 {
-#define ROW(kind) norm_row(kind, m, x, y, lanes)
-    if (m->act.kind == OCT_ACT_NONE) ROW(OCT_ACT_NONE);
-    FOR_ACT(m->act.kind, ROW)
-#undef ROW
-}
-
-INLINE vf slope_at(oct_act_kind kind, const oct_norm *m, vf x, int64_t i, int64_t left, vf a, vf b)
-{
-    return slope(kind, x * read(m->mul + i, left) + read(m->add + i, left), a, b);
+#define ROWS_OF(kind) norm_rows(kind, m, x, x_pitch, y, y_pitch, n, lanes)
+    if (m->act.kind == OCT_ACT_NONE) ROWS_OF(OCT_ACT_NONE);
+    FOR_ACT(m->act.kind, ROWS_OF)
+#undef ROWS_OF
 }
 
 INLINE void sums_of(oct_act_kind kind, const oct_norm *m, const float *x, int64_t x_pitch,
@@ -183,11 +182,12 @@ INLINE void sums_of(oct_act_kind kind, const oct_norm *m, const float *x, int64_
     for (int64_t i = 0; i < lanes; i += VW) {
         const int64_t left = lanes - i;
         const vf mean = read(m->mean + i, left), scale = read(m->inv_std + i, left);
+        const vf mul = read(m->mul + i, left), add = read(m->add + i, left);
         vf s = {0}, d = {0};
 
         for (int64_t k = 0; k < n; k++) {
             const vf xv = read(x + k * x_pitch + i, left);
-            const vf dz = read(dy + k * dy_pitch + i, left) * slope_at(kind, m, xv, i, left, a, b);
+            const vf dz = read(dy + k * dy_pitch + i, left) * slope(kind, xv * mul + add, a, b);
 
             s += dz;
             d += dz * ((xv - mean) * scale);
@@ -206,29 +206,35 @@ static void norm_sums(const oct_norm *m, const float *x, int64_t x_pitch, const 
 #undef SUMS
 }
 
-INLINE void grad_row(oct_act_kind kind, const oct_norm *m, const float *x, const float *dy,
-                     float *dx, int64_t lanes)
+INLINE void grad_rows(oct_act_kind kind, const oct_norm *m, const float *x, int64_t x_pitch,
+                      const float *dy, int64_t dy_pitch, float *dx, int64_t dx_pitch, int64_t n,
+                      int64_t lanes)
 {
     const vf a = splat(m->act.a), b = splat(m->act.b);
 
     for (int64_t i = 0; i < lanes; i += VW) {
         const int64_t left = lanes - i;
-        const vf xv = read(x + i, left);
-        const vf dz = read(dy + i, left) * slope_at(kind, m, xv, i, left, a, b);
-        const vf hat = (xv - read(m->mean + i, left)) * read(m->inv_std + i, left);
+        const vf mul = read(m->mul + i, left), add = read(m->add + i, left);
+        const vf mean = read(m->mean + i, left), scale = read(m->inv_std + i, left);
+        const vf dz_mean = read(m->dz + i, left), dhat = read(m->dhat + i, left);
 
-        write(dx + i,
-              read(m->mul + i, left) * (dz - read(m->dz + i, left) - hat * read(m->dhat + i, left)),
-              left);
+        for (int64_t k = 0; k < n; k++) {
+            const vf xv = read(x + k * x_pitch + i, left);
+            const vf dz = read(dy + k * dy_pitch + i, left) * slope(kind, xv * mul + add, a, b);
+            const vf hat = (xv - mean) * scale;
+
+            write(dx + k * dx_pitch + i, mul * (dz - dz_mean - hat * dhat), left);
+        }
     }
 }
 
-static void norm_grad(const oct_norm *m, const float *x, const float *dy, float *dx, int64_t lanes)
+static void norm_grad(const oct_norm *m, const float *x, int64_t x_pitch, const float *dy,
+                      int64_t dy_pitch, float *dx, int64_t dx_pitch, int64_t n, int64_t lanes)
 {
-#define ROW(kind) grad_row(kind, m, x, dy, dx, lanes)
-    if (m->act.kind == OCT_ACT_NONE) ROW(OCT_ACT_NONE);
-    FOR_ACT(m->act.kind, ROW)
-#undef ROW
+#define ROWS_OF(kind) grad_rows(kind, m, x, x_pitch, dy, dy_pitch, dx, dx_pitch, n, lanes)
+    if (m->act.kind == OCT_ACT_NONE) ROWS_OF(OCT_ACT_NONE);
+    FOR_ACT(m->act.kind, ROWS_OF)
+#undef ROWS_OF
 }
 
 INLINE void act_grad_row(oct_act_kind kind, const oct_act *act, const float *x, const float *dy,

@@ -14,7 +14,8 @@
 typedef struct oct_outer {
     const float *x;         /* OCT_OUTER_CHANNELS floats for each pixel */
     int64_t x_row, x_pixel; /* floats from row to row, from pixel to pixel */
-    const float *dy;        /* n_vec * width floats for each pixel, dense */
+    const float *dy;        /* n_vec * width floats for each pixel */
+    int64_t dy_pixel;       /* floats from pixel to pixel; rows follow each other */
     int64_t rows, columns;
     int n_vec;  /* at most that of the convolutions' blocks */
     float *acc; /* [OCT_OUTER_CHANNELS][n_vec * width] */
@@ -39,16 +40,18 @@ typedef struct oct_train_simd {
     void (*moments)(const float *x, int64_t pitch, int64_t n, const float *shift, float *sum,
                     float *square, int64_t lanes);
 
-    /* y = act(x * mul + add) for one row. */
-    void (*norm)(const oct_norm *m, const float *x, float *y, int64_t lanes);
+    /* y = act(x * mul + add) for n rows. */
+    void (*norm)(const oct_norm *m, const float *x, int64_t x_pitch, float *y, int64_t y_pitch,
+                 int64_t n, int64_t lanes);
 
     /* With dz = dy * act'(x * mul + add): sum[i] and dot[i] get the sums over k < n rows of dz and
      * of dz * (x - mean) * inv_std. */
     void (*norm_sums)(const oct_norm *m, const float *x, int64_t x_pitch, const float *dy,
                       int64_t dy_pitch, int64_t n, float *sum, float *dot, int64_t lanes);
 
-    /* dx = mul * (dz - m->dz - hat * m->dhat) for one row. */
-    void (*norm_grad)(const oct_norm *m, const float *x, const float *dy, float *dx, int64_t lanes);
+    /* dx = mul * (dz - m->dz - hat * m->dhat) for n rows. */
+    void (*norm_grad)(const oct_norm *m, const float *x, int64_t x_pitch, const float *dy,
+                      int64_t dy_pitch, float *dx, int64_t dx_pitch, int64_t n, int64_t lanes);
 
     /* dx[i] = dy[i] * act'(x[i]); dx may be dy or x. */
     void (*act_grad)(const oct_act *act, const float *x, const float *dy, float *dx, int64_t n);

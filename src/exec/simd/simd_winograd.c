@@ -143,3 +143,86 @@ void OCT_SIMD_WINOGRAD(const oct_conv *c, const oct_conv_io *io, int64_t first, 
         }
     }
 }
+
+/* --- the gradient of weights: 3x3 sums of products of 6x6 pixels of x with 4x4 of dy --- */
+
+void OCT_SIMD_WINOGRAD_X(const oct_conv *c, const float *x, int64_t tile, float *v, int64_t step)
+{
+    transform_input(c, x, place_of(c, tile), v, step);
+}
+
+/* d[0], d[s], .. d[3s] to t[0], t[r], .. t[5r] */
+INLINE void spread(const vf *d, int s, vf *t, int r)
+{
+    const vf even = d[0] + d[2 * s], odd = d[s] + d[3 * s];
+    const vf far = d[0] + 4.0f * d[2 * s], far_odd = 2.0f * d[s] + 8.0f * d[3 * s];
+
+    t[0] = 0.25f * d[0];
+    t[r] = (even + odd) * (-1.0f / 6.0f);
+    t[2 * r] = (even - odd) * (-1.0f / 6.0f);
+    t[3 * r] = (far + far_odd) * (1.0f / 24.0f);
+    t[4 * r] = (far - far_odd) * (1.0f / 24.0f);
+    t[5 * r] = d[3 * s];
+}
+
+void OCT_SIMD_WINOGRAD_DY(const oct_conv *c, const float *dy, int64_t tile, float *u, int64_t step)
+{
+    const place at = place_of(c, tile);
+    const int64_t rows = OCT_MIN(4, c->out_h - at.y), columns = OCT_MIN(4, c->out_w - at.x);
+    const float *base = dy + ((at.image * c->out_h + at.y) * c->out_w + at.x) * c->out_pitch;
+
+    for (int64_t ch = 0; ch < c->c_out; ch += VW) {
+        const int64_t n = OCT_MIN(VW, c->c_out - ch);
+        vf d[16], t[24], out[36];
+
+        for (int i = 0; i < 4; i++)
+            for (int k = 0; k < 4; k++) {
+                const float *p = base + (i * c->out_w + k) * c->out_pitch + ch;
+
+                d[i * 4 + k] = i >= rows || k >= columns ? (vf){0}
+                               : n == VW                 ? load(p)
+                                                         : load_part(p, n);
+            }
+        for (int k = 0; k < 4; k++)
+            spread(d + k, 4, t + k, 4);
+        for (int i = 0; i < 6; i++)
+            spread(t + i * 4, 1, out + i * 6, 1);
+        for (int i = 0; i < 36; i++)
+            store(u + i * step + ch, out[i]);
+    }
+}
+
+/* m[0], m[s], .. m[5s] to o[0], o[r], o[2r] */
+INLINE void gather(const vf *m, int s, vf *o, int r)
+{
+    const vf s1 = m[s] + m[2 * s], d1 = m[s] - m[2 * s];
+    const vf s2 = m[3 * s] + m[4 * s], d2 = m[3 * s] - m[4 * s];
+
+    o[0] = m[0] + s1 + s2;
+    o[r] = d1 + 2.0f * d2;
+    o[2 * r] = s1 + 4.0f * s2 + m[5 * s];
+}
+
+void OCT_SIMD_WINOGRAD_WEIGHTS(const float *m, int64_t step, int64_t part, int64_t n_parts,
+                               float *w, int64_t lanes)
+{
+    for (int64_t l = 0; l < lanes; l += VW) {
+        vf d[36], t[18], out[9];
+
+        for (int i = 0; i < 36; i++) {
+            d[i] = load(m + i * step + l);
+            for (int64_t p = 1; p < n_parts; p++)
+                d[i] += load(m + p * part + i * step + l);
+        }
+        for (int k = 0; k < 6; k++)
+            gather(d + k, 6, t + k, 6);
+        for (int i = 0; i < 3; i++)
+            gather(t + i * 6, 1, out + i * 3, 1);
+        for (int k = 0; k < 9; k++) {
+            if (lanes - l >= VW)
+                store(w + k * lanes + l, out[k]);
+            else
+                store_part(w + k * lanes + l, out[k], lanes - l);
+        }
+    }
+}

@@ -11,4 +11,10 @@ void OCT_SIMD_PRODUCT(const float *x, int64_t k, int64_t n, const float *w, int 
 /* Tiles [first, first + n) of all images, all blocks. */
 void OCT_SIMD_WINOGRAD(const oct_conv *c, const oct_conv_io *io, int64_t first, int64_t n);
 
+/* See oct_conv_simd. */
+void OCT_SIMD_WINOGRAD_X(const oct_conv *c, const float *x, int64_t tile, float *v, int64_t step);
+void OCT_SIMD_WINOGRAD_DY(const oct_conv *c, const float *dy, int64_t tile, float *u, int64_t step);
+void OCT_SIMD_WINOGRAD_WEIGHTS(const float *m, int64_t step, int64_t part, int64_t n_parts,
+                               float *w, int64_t lanes);
+
 #endif

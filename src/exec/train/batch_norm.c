@@ -19,14 +19,15 @@ enum { G_X, G_DY, G_SCALE, G_BIAS, G_MEAN, G_INV_STD };
 enum { DX, DSCALE, DBIAS };
 
 #define MAX_PARTS 64
-#define RUN       64 /* pixels that are summed in float */
+#define RUN       64   /* pixels that are summed in float, at most */
+#define RUN_SIZE  8192 /* elements of such a run: they should stay in the first-level cache */
 
 typedef struct state {
     const oct_simd *simd;
     oct_act act;
     int64_t pixels, channels; /* pixels: of all images */
     int64_t x_pitch, dy_pitch, y_pitch;
-    int64_t parts;
+    int64_t parts, run; /* run: pixels that are summed in float */
     double epsilon, momentum;
 } state;
 
@@ -91,6 +92,7 @@ static oct_status make(oct_plan *p, oct_step *s)
                   .epsilon = number(s->node, "epsilon"),
                   .momentum = number(s->node, "momentum")};
     st->parts = OCT_MIN(MAX_PARTS, oct_ceil_div(st->pixels, 4 * RUN));
+    st->run = OCT_MAX(4, OCT_MIN(RUN, RUN_SIZE / st->channels));
     /* two sums in double for each part; two in float for each thread; numbers for each channel */
     s->scratch_size = (size_t)st->channels * ((size_t)st->parts * 2 * sizeof(double) +
                                               (size_t)(2 * p->n_threads + 4) * sizeof(float));
@@ -132,8 +134,8 @@ static void sum_parts(void *arg, int64_t begin, int64_t end)
         double *to = j->sums + i * 2 * c;
 
         memset(to, 0, (size_t)(2 * c) * sizeof(*to));
-        for (int64_t k = i * st->pixels / st->parts; k < last; k += RUN) {
-            const int64_t n = OCT_MIN(RUN, last - k);
+        for (int64_t k = i * st->pixels / st->parts; k < last; k += st->run) {
+            const int64_t n = OCT_MIN(st->run, last - k);
 
             if (j->dy)
                 st->simd->train->norm_sums(&j->m, j->x + k * st->x_pitch, st->x_pitch,
@@ -174,8 +176,9 @@ static void rows(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const state *st = j->st;
 
-    for (int64_t i = begin; i < end; i++)
-        st->simd->train->norm(&j->m, j->x + i * st->x_pitch, j->y + i * st->y_pitch, st->channels);
+    for (int64_t i = begin; i < end; i += st->run)
+        st->simd->train->norm(&j->m, j->x + i * st->x_pitch, st->x_pitch, j->y + i * st->y_pitch,
+                              st->y_pitch, OCT_MIN(st->run, end - i), st->channels);
 }
 
 static oct_status run(const oct_bound *b)
@@ -211,9 +214,10 @@ static void grad_rows(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const state *st = j->st;
 
-    for (int64_t i = begin; i < end; i++)
-        st->simd->train->norm_grad(&j->m, j->x + i * st->x_pitch, j->dy + i * st->dy_pitch,
-                                   j->y + i * st->y_pitch, st->channels);
+    for (int64_t i = begin; i < end; i += st->run)
+        st->simd->train->norm_grad(&j->m, j->x + i * st->x_pitch, st->x_pitch,
+                                   j->dy + i * st->dy_pitch, st->dy_pitch, j->y + i * st->y_pitch,
+                                   st->y_pitch, OCT_MIN(st->run, end - i), st->channels);
 }
 
 static oct_status run_grad(const oct_bound *b)

@@ -75,6 +75,11 @@ static void fill_sizes(const oct_plan *p, const oct_step *s, const oct_conv_geom
         g->dilation[i] = from->dilation[i];
         g->pad[i] = from->pad_begin[i];
     }
+    g->skip[0] = g->skip[1] = 1;
+    for (int i = 0; i < 2 && !g->depthwise && g->kernel[0] == 1 && g->kernel[1] == 1; i++) {
+        g->skip[i] = g->stride[i];
+        g->stride[i] = 1;
+    }
     if (!g->depthwise && oct_conv_is_pointwise(from) && g->in_h == g->out_h &&
         g->in_w == g->out_w) { /* all pixels of the batch are one long row */
         g->in_w = g->out_w = g->batch * g->in_h * g->in_w;

@@ -19,6 +19,7 @@ typedef struct oct_grad_weight {
     int64_t in_h, in_w, x_pitch, out_h, out_w, dy_pitch;
     int64_t kernel[2], stride[2], dilation[2], pad[2];
     bool depthwise, has_bias;
+    int64_t skip[2]; /* 1x1 kernels copy every skip-th row and column only; else 1 */
     int64_t unit_rows, unit_columns; /* pixels of a unit; columns: 0: all */
     int64_t n_units, splits, shares;
     int64_t tiles, n_blocks;                       /* of input channels, of output channels */

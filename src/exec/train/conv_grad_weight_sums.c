@@ -66,11 +66,13 @@ static int64_t clamp(int64_t v, int64_t high)
 /* [tile][row][column][TILE] */
 static void copy_x(const oct_grad_weight *g, const float *x, const unit *u, float *panel)
 {
-    const int64_t y0 = u->y * g->stride[0] - g->pad[0], x0 = u->x * g->stride[1] - g->pad[1];
-    const int64_t from = clamp(-x0, u->in_columns), to = clamp(g->in_w - x0, u->in_columns);
+    const int64_t skip = g->skip[1], y0 = u->y * g->stride[0] * g->skip[0] - g->pad[0];
+    const int64_t x0 = u->x * g->stride[1] * skip - g->pad[1];
+    const int64_t from = clamp(oct_ceil_div(OCT_MAX(-x0, 0), skip), u->in_columns);
+    const int64_t to = clamp(oct_ceil_div(OCT_MAX(g->in_w - x0, 0), skip), u->in_columns);
 
     for (int64_t r = 0; r < u->in_rows; r++) {
-        const int64_t y = y0 + r;
+        const int64_t y = y0 + r * g->skip[0];
         const bool inside = y >= 0 && y < g->in_h && from < to;
         const float *row =
             x + ((u->image * g->in_h + (inside ? y : 0)) * g->in_w + x0) * g->x_pitch;
@@ -81,8 +83,8 @@ static void copy_x(const oct_grad_weight *g, const float *x, const unit *u, floa
             if (!inside)
                 memset(p, 0, (size_t)(u->in_columns * TILE) * sizeof(float));
             else
-                copy_tile_row(row + t * TILE, g->x_pitch, OCT_MIN(TILE, g->c_in - t * TILE), from,
-                              to, u->in_columns, p);
+                copy_tile_row(row + t * TILE, skip * g->x_pitch, OCT_MIN(TILE, g->c_in - t * TILE),
+                              from, to, u->in_columns, p);
         }
     }
 }
@@ -125,6 +127,7 @@ static void sum_block(const oct_grad_weight *g, const unit *u, const float *x, c
     oct_outer o = {.x_row = g->stride[0] * u->in_columns * TILE,
                    .x_pixel = g->stride[1] * TILE,
                    .dy = dy,
+                   .dy_pixel = width,
                    .rows = u->rows,
                    .columns = u->columns,
                    .n_vec = (int)n_vec,

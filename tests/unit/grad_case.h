@@ -311,10 +311,31 @@ static inline void grad_compare(grad_test *t, oct_tensor **got)
     }
 }
 
+/* Rules emit nothing that no gradient needs, unless all are zero. */
+static inline void grad_check_needed(const grad_test *t, const oct_node *last,
+                                     oct_value *const *dwrt)
+{
+    bool any = false;
+
+    for (int i = 0; i < t->n_wrt; i++)
+        any |= dwrt[i]->producer != NULL;
+    if (!any) return;
+    for (const oct_node *n = last->next; n; n = n->next) {
+        bool is_used = false;
+
+        for (int32_t i = 0; i < n->n_out; i++)
+            is_used |= n->out[i] && (n->out[i]->n_users || n->out[i]->is_output);
+        if (!is_used)
+            fail_msg("%s of %s (%s): its gradient has a %s that nothing reads", t->c->op->name,
+                     t->c->in, t->c->attrs ? t->c->attrs : "", n->op->name);
+    }
+}
+
 /* Loss and gradients of the case in this type into got[]. */
 static inline void grad_build(grad_test *t, uint64_t seed, oct_tensor **got)
 {
     oct_value *dwrt[GRAD_MAX_IN], *loss;
+    const oct_node *last;
 
     oct_rng_init(&t->rng, seed);
     for (size_t i = 0; i < OCT_COUNT(t->size); i++)
@@ -323,6 +344,7 @@ static inline void grad_build(grad_test *t, uint64_t seed, oct_tensor **got)
     assert_non_null(loss);
     assert_ok(t->f->ctx, oct_graph_add_output(t->f->g, loss));
     assert_ok(t->f->ctx, oct_graph_clone(t->f->g, &t->forward));
+    last = t->f->g->last;
     assert_ok(t->f->ctx, oct_grad(t->f->g, loss, t->wrt, t->n_wrt, dwrt));
     for (int i = 0; i < t->n_wrt; i++) {
         /* An output has one name: the gradient of x in x + y may be that of y too. */
@@ -332,6 +354,7 @@ static inline void grad_build(grad_test *t, uint64_t seed, oct_tensor **got)
         assert_ok(t->f->ctx, oct_graph_add_output(t->f->g, own));
     }
     assert_ok(t->f->ctx, oct_graph_verify(t->f->g));
+    grad_check_needed(t, last, dwrt);
     grad_eval(t, got);
 }
 

@@ -31,12 +31,12 @@ static oct_value *product(oct_builder *b, oct_value *x, bool trans_x, oct_value 
 }
 
 /* A matrix for each batch element: a vector on the left is a row, on the right a column. */
-static oct_value *as_matrix(oct_builder *b, oct_value *v, bool is_left)
+static oct_type matrix_type(const oct_type *t, bool is_left)
 {
-    const int64_t n = v->type.dim[0], dim[] = {is_left ? 1 : n, is_left ? n : 1};
-    const oct_type type = oct_type_make(v->type.dtype, 2, dim);
+    const int64_t n = t->dim[0];
 
-    return v->type.rank == 1 ? oct_grad_reshape(b, v, &type) : v;
+    if (t->rank > 1) return *t;
+    return oct_type_make(t->dtype, 2, (int64_t[]){is_left ? 1 : n, is_left ? n : 1});
 }
 
 /* All batch axes and the rows as one axis. */
@@ -67,29 +67,29 @@ static oct_value *as_product(oct_builder *b, oct_value *dy, const oct_type *x, c
 oct_status oct_grad_product(const oct_grad_args *a, double alpha, bool trans_x, bool trans_y)
 {
     const oct_type tx = a->node->in[0]->type, ty = a->node->in[1]->type;
-    oct_value *x = as_matrix(a->b, a->node->in[0], true);
-    oct_value *y = as_matrix(a->b, a->node->in[1], false), *dy, *dx;
+    const oct_value as_x = {.type = matrix_type(&tx, true)},
+                    as_y = {.type = matrix_type(&ty, false)};
+    const bool is_flat = tx.rank > 2 && ty.rank <= 2 && !trans_x;
+    oct_value *dy = oct_grad_scale(a->b, a->dy[0], alpha), *v, *d;
 
-    if (tx.rank == 1) trans_x = false;
-    if (ty.rank == 1) trans_y = false;
-    dy = as_product(a->b, oct_grad_scale(a->b, a->dy[0], alpha), &tx, &ty, trans_x, trans_y);
     if (a->b->status) return a->b->status;
+    trans_x = trans_x && tx.rank > 1;
+    trans_y = trans_y && ty.rank > 1;
+    dy = as_product(a->b, dy, &tx, &ty, trans_x, trans_y);
     /* One weight for all of a batch: the batch is more rows, and its sum is part of the product. */
-    if (x->type.rank > 2 && y->type.rank == 2 && !trans_x) {
-        x = as_rows(a->b, x);
-        dy = as_rows(a->b, dy);
-    }
+    if (is_flat) dy = as_rows(a->b, dy);
     if (a->wanted[0]) {
-        dx = trans_x ? product(a->b, y, trans_y, dy, true) : product(a->b, dy, false, y, !trans_y);
-        if (a->b->status) return a->b->status;
-        if (oct_type_len(&dx->type) == oct_type_len(&tx))
-            a->dx[0] = oct_grad_reshape(a->b, dx, &tx);
-        else
-            a->dx[0] = oct_grad_reshape(a->b, oct_grad_sum_to(a->b, dx, x), &tx);
+        v = oct_grad_reshape(a->b, a->node->in[1], &as_y.type);
+        d = trans_x ? product(a->b, v, trans_y, dy, true) : product(a->b, dy, false, v, !trans_y);
+        if (!is_flat) d = oct_grad_sum_to(a->b, d, &as_x);
+        a->dx[0] = a->b->status ? NULL : oct_grad_reshape(a->b, d, &tx);
     }
     if (a->wanted[1]) {
-        dx = trans_y ? product(a->b, dy, true, x, trans_x) : product(a->b, x, !trans_x, dy, false);
-        a->dx[1] = oct_grad_reshape(a->b, oct_grad_sum_to(a->b, dx, y), &ty);
+        v = oct_grad_reshape(a->b, a->node->in[0], &as_x.type);
+        if (is_flat) v = as_rows(a->b, v);
+        d = trans_y ? product(a->b, dy, true, v, trans_x) : product(a->b, v, !trans_x, dy, false);
+        d = oct_grad_sum_to(a->b, d, &as_y);
+        a->dx[1] = a->b->status ? NULL : oct_grad_reshape(a->b, d, &ty);
     }
     return OCT_OK;
 }

@@ -18,7 +18,13 @@ typedef struct grad_job {
     int32_t max_in, max_out;
 } grad_job;
 
+/* Of a type that carries gradients. Narrow floats would, and are refused. */
 static bool is_float(const oct_value *v)
+{
+    return oct_dtype_is_float(v->type.dtype);
+}
+
+static bool is_wide(const oct_value *v)
 {
     return v->type.dtype == OCT_DTYPE_F32 || v->type.dtype == OCT_DTYPE_F64;
 }
@@ -64,10 +70,42 @@ static void mark(grad_job *j, const oct_value *loss, oct_value *const *wrt, int3
     }
 }
 
+/* Integers carry no gradient, and a network that is quantized would train its last layers only. */
+static oct_status check_quantized(const grad_job *j, const oct_node *n)
+{
+    const bool quantizes = oct_node_is(n, &oct_op_quantize_linear) ||
+                           oct_node_is(n, &oct_op_ms_quantize_linear) ||
+                           oct_node_is(n, &oct_op_dynamic_quantize_linear);
+
+    if (!quantizes || !j->depends[n->in[0]->id] || !is_float(n->in[0])) return OCT_OK;
+    for (int32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && j->matters[n->out[i]->id])
+            return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
+                                 "quantized values carry no gradient: train the network before it "
+                                 "is quantized");
+    return OCT_OK;
+}
+
+static oct_status check_value(const oct_node *n, const oct_value *v)
+{
+    if (!is_wide(v))
+        return oct_node_fail(n, OCT_ERR_TYPE,
+                             "'%s' is %s; gradients are float32 or float64: make it a network in "
+                             "float32 first",
+                             v->name, oct_dtype_name(v->type.dtype));
+    if (!oct_type_is_static(&v->type))
+        return oct_node_fail(n, OCT_ERR_SHAPE,
+                             "the shape of '%s' is not known: set the shapes of the network's "
+                             "inputs first",
+                             v->name);
+    return OCT_OK;
+}
+
 /* Before anything is emitted: is there a rule for every active node, with known shapes? */
 static oct_status check(grad_job *j)
 {
     for (const oct_node *n = j->g->first; n; n = n->next) {
+        OCT_TRY(check_quantized(j, n));
         if (!node_is_active(j, n)) continue;
         j->max_in = OCT_MAX(j->max_in, n->n_in);
         j->max_out = OCT_MAX(j->max_out, n->n_out);
@@ -78,11 +116,7 @@ static oct_status check(grad_job *j)
         for (int32_t i = 0; i < n->n_in + n->n_out; i++) {
             const oct_value *v = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
 
-            if (is_active(j, v) && !oct_type_is_static(&v->type))
-                return oct_node_fail(n, OCT_ERR_SHAPE,
-                                     "the shape of '%s' is not known: set the shapes of the "
-                                     "network's inputs first",
-                                     v->name);
+            if (is_active(j, v)) OCT_TRY(check_value(n, v));
         }
     }
     return OCT_OK;
@@ -134,7 +168,7 @@ static oct_status prepare(grad_job *j, const oct_value *loss)
 {
     const size_t n = (size_t)j->g->root->n_value_ids;
 
-    if (oct_type_len(&loss->type) != 1 || !is_float(loss))
+    if (oct_type_len(&loss->type) != 1 || !is_wide(loss))
         return oct_fail(j->g->ctx, OCT_ERR_SHAPE,
                         "the loss '%s' must be one number of type float32 or float64", loss->name);
     j->n_ids = (int32_t)n;

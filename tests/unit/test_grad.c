@@ -46,6 +46,24 @@ static void what_has_no_gradient_is_named(void **state)
     assert_int_equal(f->g->n_nodes, n_nodes);
 }
 
+/* What would train a part of the network only, without a word, is refused. */
+static void quantized_and_narrow_values_are_refused(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 0, NULL), *dx;
+    oct_value *scale = oct_scalar(&f->b, .1f);
+    oct_value *q = oct_emit(&f->b, &oct_op_quantize_linear, x, scale, NULL);
+    oct_value *y = oct_emit(&f->b, &oct_op_dequantize_linear, q, scale, NULL);
+    oct_value *half = oct_grad_cast(&f->b, oct_grad_cast(&f->b, x, OCT_DTYPE_F16), OCT_DTYPE_F32);
+
+    assert_ok(f->ctx, f->b.status);
+    assert_fails(f->ctx, oct_grad(f->g, y, &x, 1, &dx), OCT_ERR_UNSUPPORTED,
+                 "quantized values carry no gradient");
+    assert_fails(f->ctx, oct_grad(f->g, half, &x, 1, &dx), OCT_ERR_TYPE, "float16");
+    /* Not on the way to the loss. */
+    assert_ok(f->ctx, oct_grad(f->g, oct_emit(&f->b, &oct_op_neg, x, NULL, NULL), &x, 1, &dx));
+}
+
 static void independent_values_have_zeros(void **state)
 {
     fixture *f = *state;
@@ -64,6 +82,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(arithmetic, setup, teardown),
         cmocka_unit_test_setup_teardown(uses_are_summed, setup, teardown),
         cmocka_unit_test_setup_teardown(what_has_no_gradient_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(quantized_and_narrow_values_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(independent_values_have_zeros, setup, teardown),
     };
 

@@ -19,6 +19,27 @@ typedef struct job {
 } job;
 
 /* dx = (dy - mean of dy - u * mean of u dy) / std; without a mean, the second term is not there. */
+#define DEFINE_ROW(T, name)                                                                        \
+    static void row_##name(const job *j, int64_t at, double mean, double inv, double dy_mean)      \
+    {                                                                                              \
+        const T *x = (const T *)j->x + at, *dy = (const T *)j->dy + at;                            \
+        T *dx = (T *)j->dx + at, *unit = j->unit ? (T *)j->unit + at : NULL;                       \
+        double along = 0;                                                                          \
+                                                                                                   \
+        for (int64_t i = 0; i < j->n; i++)                                                         \
+            along += ((double)x[i] - mean) * inv * (double)dy[i];                                  \
+        along /= (double)j->n;                                                                     \
+        for (int64_t i = 0; i < j->n; i++) {                                                       \
+            const double u = ((double)x[i] - mean) * inv;                                          \
+                                                                                                   \
+            dx[i] = (T)(((double)dy[i] - dy_mean - u * along) * inv);                              \
+            if (unit) unit[i] = (T)u;                                                              \
+        }                                                                                          \
+    }
+
+DEFINE_ROW(float, f32)
+DEFINE_ROW(double, f64)
+
 static void range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
@@ -28,18 +49,11 @@ static void range(void *arg, int64_t begin, int64_t end)
         const double mean = j->is_rms ? 0 : oct_mean(j->w, j->x, at, j->n);
         const double inv = 1 / sqrt(oct_square_mean(j->w, j->x, at, j->n, mean) + j->epsilon);
         const double dy_mean = j->is_rms ? 0 : oct_mean(j->w, j->dy, at, j->n);
-        double along = 0;
 
-        for (int64_t i = at; i < at + j->n; i++)
-            along += (oct_work_get(j->w, j->x, i) - mean) * inv * oct_work_get(j->w, j->dy, i);
-        along /= (double)j->n;
-        for (int64_t i = at; i < at + j->n; i++) {
-            const double u = (oct_work_get(j->w, j->x, i) - mean) * inv;
-
-            oct_work_put(j->w, j->dx, i,
-                         (oct_work_get(j->w, j->dy, i) - dy_mean - u * along) * inv);
-            if (j->unit) oct_work_put(j->w, j->unit, i, u);
-        }
+        if (j->w == OCT_WORK_F64)
+            row_f64(j, at, mean, inv, dy_mean);
+        else
+            row_f32(j, at, mean, inv, dy_mean);
     }
 }
 

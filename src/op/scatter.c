@@ -70,6 +70,11 @@ static void put(oct_dtype t, reduction r, const void *src, int64_t src_at, void 
         oct_move_copy(t, src, src_at, dst, dst_at, n);
         return;
     }
+    if (r == ADD && t == OCT_DTYPE_F32) { /* gradients of Gather: many, and the same sums */
+        for (int64_t i = 0; i < n; i++)
+            ((float *)dst)[dst_at + i] += ((const float *)src)[src_at + i];
+        return;
+    }
     for (int64_t i = 0; i < n; i++) {
         if (oct_dtype_is_float(t)) {
             double a, b;

@@ -64,7 +64,7 @@ static void finish_ones(const oct_int8 *set, oct_act_kind kind, float y[N])
         bias[i] = logistic[i].x;
     }
     oct_int8_epilogue_pack(&spec, memory, &f);
-    set->epilogue(&f, ones, N, 0, N, 1, NULL, 0, y, N);
+    set->epilogue(&f, &(oct_int8_rows){ones, N, 0, N, 1, y, N, NULL, 0});
     free(memory);
 }
 

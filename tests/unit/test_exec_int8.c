@@ -324,12 +324,12 @@ static void ties_go_to_even(void **state)
             memory, &f);
         for (int i = 0; i < 6; i++) {
             sum[i * 16] = 2 * i + 1;
-            set->epilogue(&f, sum + i * 16, 16, 0, 1, 1, NULL, 0, y + i, 1);
+            set->epilogue(&f, &(oct_int8_rows){sum + i * 16, 16, 0, 1, 1, y + i, 1, NULL, 0});
         }
         assert_memory_equal(y, ((uint8_t[]){0, 2, 2, 4, 4, 6}), 6);
         sum[0] = INT32_MAX;
         sum[16] = INT32_MIN;
-        set->epilogue(&f, sum, 16, 0, 1, 2, NULL, 0, y, 1);
+        set->epilogue(&f, &(oct_int8_rows){sum, 16, 0, 1, 2, y, 1, NULL, 0});
         assert_int_equal(y[0], 255);
         assert_int_equal(y[1], 0);
         free(memory);
@@ -367,7 +367,7 @@ static void swish_at_its_limits(void **state)
                 sum[i] = sums[i / C];
             oct_int8_epilogue_pack(&spec, memory, &f);
             assert_int_equal(f.no_overflow, n == 7);
-            set->epilogue(&f, sum, C, 0, C, ROWS, NULL, 0, s < 0 ? want : got, C);
+            set->epilogue(&f, &(oct_int8_rows){sum, C, 0, C, ROWS, s < 0 ? want : got, C, NULL, 0});
             if (s >= 0) assert_memory_equal(got, want, sizeof(want));
             free(memory);
         }

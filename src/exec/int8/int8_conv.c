@@ -220,9 +220,16 @@ static void epilogue_pixels(void *arg, int64_t begin, int64_t end)
     for (int64_t i = begin * pitch; i < end * pitch; i++)
         j->sum[i] = (int32_t)((uint32_t)j->sum[i] + (uint32_t)j->rest[i]);
     j->part->conv.set->epilogue(
-        &j->part->epilogue, j->sum + begin * pitch, pitch, 0, st->c_out, end - begin,
-        j->r ? j->r + (size_t)(begin * st->r_pitch) * st->r_size : NULL, st->r_pitch,
-        j->y + (size_t)(begin * st->y_pitch) * st->y_size, st->y_pitch);
+        &j->part->epilogue,
+        &(oct_int8_rows){.sum = j->sum + begin * pitch,
+                         .acc_pitch = pitch,
+                         .n = st->c_out,
+                         .count = end - begin,
+                         .y = j->y + (size_t)(begin * st->y_pitch) * st->y_size,
+                         .y_pitch = st->y_pitch,
+                         .residual =
+                             j->r ? j->r + (size_t)(begin * st->r_pitch) * st->r_size : NULL,
+                         .residual_pitch = st->r_pitch});
 }
 
 static void run_wide(const state *st, const part *to, const oct_int8_io *io, int n_threads)

@@ -266,11 +266,20 @@ INLINE void fetch(const uint8_t *y, int64_t pitch, int64_t n, int64_t bytes)
             __builtin_prefetch(y + i * pitch + at, 1);
 }
 
+/* What all blocks of a row share. */
+typedef struct layer {
+    const oct_int8_conv *c;
+    const oct_int8_epilogue *f;
+    const int32_t *base;
+    int64_t y_pitch, r_pitch; /* bytes from pixel to pixel, of the result and the residual */
+} layer;
+
 /* One block of channels of n pixels; `out` and `residual` are those of its first channel. */
-static void run_block(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_block *b,
-                      const int32_t *base, const source *s, int64_t n, uint8_t *out,
-                      const uint8_t *residual, const int64_t pitch[2])
+static void run_block(const layer *l, const oct_int8_block *b, const source *s, int64_t n,
+                      uint8_t *out, const uint8_t *residual)
 {
+    const oct_int8_conv *c = l->c;
+    const oct_int8_epilogue *f = l->f;
     int32_t sum[MAX_PIXELS * MAX_VEC * VW] __attribute__((aligned(64)));
     const int64_t width = (int64_t)b->n_vec * VW;
     const int64_t bytes = f->out == OCT_INT8_F32 ? b->n * 4 : 0;
@@ -280,17 +289,17 @@ static void run_block(const oct_int8_conv *c, const oct_int8_epilogue *f, const 
         /* as even as possible, so that no tile is left with one pixel */
         const int64_t k = parts(n - i, left--);
         const tile_fn straight = straight_tile(f, b, k);
-        const target to = {sum, f, b->first, out + i * pitch[0], c->out_pitch};
+        const target to = {sum, f, b->first, out + i * l->y_pitch, c->out_pitch};
         source part = *s;
 
         part.x += i * s->pixel;
-        if (!straight) fetch(to.y, pitch[0], k, bytes);
-        (straight ? straight : tiles[b->n_vec - 1][k - 1])(&part, b->w, base + b->first, &to);
+        if (!straight) fetch(to.y, l->y_pitch, k, bytes);
+        (straight ? straight : tiles[b->n_vec - 1][k - 1])(&part, b->w, l->base + b->first, &to);
         i += k;
         if (straight) continue;
         INT8_SYM(epilogue)
-        (f, sum, width, b->first, b->n, k, residual ? residual + (i - k) * pitch[1] : NULL,
-         c->residual_pitch, to.y, c->out_pitch);
+        (f, &(oct_int8_rows){sum, width, b->first, b->n, k, to.y, c->out_pitch,
+                             residual ? residual + (i - k) * l->r_pitch : NULL, c->residual_pitch});
     }
 }
 
@@ -312,8 +321,8 @@ void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const o
 {
     const int64_t y_size = f->out == OCT_INT8_U8 ? 1 : 4,
                   r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
-    const int64_t pitch[2] = {c->out_pitch * y_size, c->residual_pitch * r_size};
-    const int32_t *base = io->base ? io->base : c->base;
+    const layer l = {c, f, io->base ? io->base : c->base, c->out_pitch * y_size,
+                     c->residual_pitch * r_size};
     const uint32_t step = max_pixels[c->blocks[b0].n_vec - 1];
     const view in = {c, io->x, io->x + ((c->in_h * c->in_w - 1) * c->in_pitch + c->c_in),
                      io->pad_pixel ? io->pad_pixel : c->pad_pixel};
@@ -326,11 +335,9 @@ void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const o
         for (int32_t b = b0; b < b1; b++) {
             const int64_t first = c->blocks[b].first;
 
-            run_block(c, f, &c->blocks[b], base, &s, n,
-                      (uint8_t *)io->y + at * pitch[0] + first * y_size,
-                      io->residual ? (const uint8_t *)io->residual + at * pitch[1] + first * r_size
-                                   : NULL,
-                      pitch);
+            run_block(&l, &c->blocks[b], &s, n, (uint8_t *)io->y + at * l.y_pitch + first * y_size,
+                      io->residual ? (const uint8_t *)io->residual + at * l.r_pitch + first * r_size
+                                   : NULL);
         }
         x += n;
     }

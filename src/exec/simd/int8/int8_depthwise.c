@@ -216,8 +216,8 @@ static void make_pixels(const group *g, const oct_int8_epilogue *f, const taps *
         else
             accumulate_any(&t, sum, n);
         INT8_SYM(epilogue)
-        (f, sum, VW, first, lanes, n, residual ? residual + v * r_size : NULL, g->c->residual_pitch,
-         y + v * y_size, g->c->out_pitch);
+        (f, &(oct_int8_rows){sum, VW, first, lanes, n, y + v * y_size, g->c->out_pitch,
+                             residual ? residual + v * r_size : NULL, g->c->residual_pitch});
     }
 }
 

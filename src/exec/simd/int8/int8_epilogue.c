@@ -5,20 +5,10 @@
  */
 #include "exec/simd/int8/int8_epilogue.h"
 
-/* Rows of accumulators, and their destination. */
-typedef struct rows {
-    int32_t *sum;
-    int64_t acc_pitch, n, count;
-    void *y;
-    int64_t y_pitch;
-    const void *residual; /* residual */
-    int64_t residual_pitch;
-} rows;
-
 /* Vectors of channels in the outer loop, so that channel parameters stay in registers. */
 #define FOR_VECTORS(n_) for (int64_t v = 0, lanes; lanes = OCT_MIN((n_)-v, VW), v < (n_); v += VW)
 
-INLINE vf residual_codes(const form w, const rows *r, int64_t i, int64_t v, int64_t lanes)
+INLINE vf residual_codes(const form w, const oct_int8_rows *r, int64_t i, int64_t v, int64_t lanes)
 {
     const uint8_t *p = (const uint8_t *)r->residual + i * r->residual_pitch + v;
 
@@ -29,10 +19,10 @@ INLINE vf residual_codes(const form w, const rows *r, int64_t i, int64_t v, int6
 /* --- to codes, in one pass --- */
 
 /* All rows of one vector of channels. */
-INLINE void to_codes_vector(const form w, const oct_int8_epilogue *f, int64_t first, const rows *r,
+INLINE void to_codes_vector(const form w, const oct_int8_epilogue *f, const oct_int8_rows *r,
                             int64_t v, int64_t lanes)
 {
-    const channel_params k = load_params(f, first + v);
+    const channel_params k = load_params(f, r->first + v);
     uint8_t *y = (uint8_t *)r->y + v;
 
 #if defined(ROWS_TOGETHER)
@@ -63,20 +53,20 @@ INLINE void to_codes_vector(const form w, const oct_int8_epilogue *f, int64_t fi
     }
 }
 
-INLINE void to_codes_rows(const form w, const oct_int8_epilogue *f, int64_t first, const rows *r)
+INLINE void to_codes_rows(const form w, const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
-    FOR_VECTORS(r->n) to_codes_vector(w, f, first, r, v, lanes);
+    FOR_VECTORS(r->n) to_codes_vector(w, f, r, v, lanes);
 }
 
-static void short_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void short_form(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
     switch (f->way) {
 #define CASE(way_)                                                                                 \
     case way_:                                                                                     \
         if (f->no_overflow)                                                                        \
-            to_codes_rows((form){.way = way_}, f, first, r);                                       \
+            to_codes_rows((form){.way = way_}, f, r);                                              \
         else                                                                                       \
-            to_codes_rows((form){.way = way_, .clamp = true}, f, first, r);                        \
+            to_codes_rows((form){.way = way_, .clamp = true}, f, r);                               \
         break
         CASE(OCT_INT8_DIRECT);
         CASE(OCT_INT8_LEAKY);
@@ -89,9 +79,9 @@ static void short_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
 }
 
 #define WHOLE(kind_, residual_)                                                                    \
-    to_codes_rows((form){OCT_INT8_GENERAL, kind_, residual_, true}, f, first, r)
+    to_codes_rows((form){OCT_INT8_GENERAL, kind_, residual_, true}, f, r)
 
-static void general_form(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void general_form(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
 #define ALONE(kind) WHOLE(kind, false)
     if (!f->act[0].kind) ALONE(OCT_ACT_NONE);
@@ -99,7 +89,7 @@ static void general_form(const oct_int8_epilogue *f, int64_t first, const rows *
 #undef ALONE
 }
 
-static void general_form_with_residual(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void general_form_with_residual(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
 #define AND_MORE(kind) WHOLE(kind, true)
     if (!f->act[0].kind) AND_MORE(OCT_ACT_NONE);
@@ -110,13 +100,13 @@ static void general_form_with_residual(const oct_int8_epilogue *f, int64_t first
 /* --- to floats, or in several steps --- */
 
 /* y = act(scale * accumulator + bias) */
-INLINE void first_act(oct_act_kind kind, const oct_int8_epilogue *f, int64_t first, const rows *r)
+INLINE void first_act(oct_act_kind kind, const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
-    const rows local = *r; /* a local copy: what is written cannot alias its fields */
+    const oct_int8_rows local = *r; /* a local copy: what is written cannot alias its fields */
 
     FOR_VECTORS(local.n)
     {
-        const channel_params k = load_params(f, first + v);
+        const channel_params k = load_params(f, local.first + v);
         const int32_t *sum = local.sum + v;
         float *y = (float *)local.y + v;
 
@@ -129,9 +119,9 @@ INLINE void first_act(oct_act_kind kind, const oct_int8_epilogue *f, int64_t fir
     }
 }
 
-static void to_floats(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void to_floats(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
-#define TO_FLOATS(kind) first_act(kind, f, first, r)
+#define TO_FLOATS(kind) first_act(kind, f, r)
     if (!f->act[0].kind) TO_FLOATS(OCT_ACT_NONE);
     if (f->act[0].kind == OCT_ACT_RATIONAL_SIGMOID) TO_FLOATS(OCT_ACT_RATIONAL_SIGMOID);
     if (f->act[0].kind == OCT_ACT_RATIONAL_SWISH) TO_FLOATS(OCT_ACT_RATIONAL_SWISH);
@@ -140,11 +130,11 @@ static void to_floats(const oct_int8_epilogue *f, int64_t first, const rows *r)
 }
 
 /* y += residual, in place */
-static void add_residual(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void add_residual(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
     FOR_VECTORS(r->n)
     {
-        const channel_params k = load_params(f, first + v);
+        const channel_params k = load_params(f, r->first + v);
 
         for (int64_t i = 0; i < r->count; i++) {
             float *x = (float *)r->y + i * r->y_pitch + v;
@@ -160,13 +150,13 @@ static void add_residual(const oct_int8_epilogue *f, int64_t first, const rows *
     }
 }
 
-static void to_result(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void to_result(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
     const float *x = (const float *)(const void *)r->sum;
 
     FOR_VECTORS(r->n)
     {
-        const channel_params k = load_params(f, first + v);
+        const channel_params k = load_params(f, r->first + v);
 
         for (int64_t i = 0; i < r->count; i++) {
             const vf value = load(x + i * r->acc_pitch + v);
@@ -183,43 +173,42 @@ static void to_result(const oct_int8_epilogue *f, int64_t first, const rows *r)
 }
 
 /* Floats replace the accumulators until the residual is added. */
-static void in_steps(const oct_int8_epilogue *f, int64_t first, const rows *r)
+static void in_steps(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
-    rows floats = *r;
+    oct_int8_rows floats = *r;
 
     floats.y = r->sum;
     floats.y_pitch = r->acc_pitch;
     floats.n = oct_ceil_div(r->n, VW) * VW; /* rows of accumulators are whole vectors */
-    to_floats(f, first, &floats);
+    to_floats(f, &floats);
     floats.n = r->n;
-    add_residual(f, first, &floats);
+    add_residual(f, &floats);
     if (f->act[1].kind) act_rows(&f->act[1], floats.y, r->acc_pitch, r->count, r->n);
-    to_result(f, first, r);
+    to_result(f, r);
 }
 
-static void copy_accumulators(const rows *r)
+static void copy_accumulators(const oct_int8_rows *r)
 {
     for (int64_t i = 0; i < r->count; i++)
         memcpy((int32_t *)r->y + i * r->y_pitch, r->sum + i * r->acc_pitch,
                (size_t)r->n * sizeof(int32_t));
 }
 
-void INT8_SYM(epilogue)(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
-                        int64_t n, int64_t count, const void *residual, int64_t residual_pitch,
-                        void *y, int64_t y_pitch)
+/* No copy of *r here: wide loads of what the caller has just written in pieces would have to wait.
+ */
+void INT8_SYM(epilogue)(const oct_int8_epilogue *f, const oct_int8_rows *restrict r)
 {
-    const rows r = {sum, acc_pitch, n, count, y, y_pitch, residual, residual_pitch};
     const bool codes = f->out == OCT_INT8_U8;
 
     if (f->out == OCT_INT8_S32) {
-        copy_accumulators(&r);
+        copy_accumulators(r);
     } else if (f->way != OCT_INT8_GENERAL) {
-        short_form(f, first, &r);
+        short_form(f, r);
     } else if (!f->residual) {
-        codes ? general_form(f, first, &r) : to_floats(f, first, &r);
+        codes ? general_form(f, r) : to_floats(f, r);
     } else if (codes && f->residual == OCT_INT8_U8 && !f->act[1].kind) {
-        general_form_with_residual(f, first, &r);
+        general_form_with_residual(f, r);
     } else {
-        in_steps(f, first, &r);
+        in_steps(f, r);
     }
 }

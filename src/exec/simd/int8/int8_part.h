@@ -5,9 +5,7 @@
 
 #include "exec/simd/int8/int8_vec.h"
 
-void INT8_SYM(epilogue)(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
-                        int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
-                        int64_t y_pitch);
+void INT8_SYM(epilogue)(const oct_int8_epilogue *f, const oct_int8_rows *r);
 void INT8_SYM(dense)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                      int64_t y, int64_t x0, int64_t x1, int32_t b0, int32_t b1);
 void INT8_SYM(depthwise)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,

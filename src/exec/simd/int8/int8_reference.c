@@ -43,29 +43,27 @@ static float short_one(const oct_int8_epilogue *f, int32_t sum, int64_t c)
     }
 }
 
-static void epilogue(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
-                     int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
-                     int64_t y_pitch)
+static void epilogue(const oct_int8_epilogue *f, const oct_int8_rows *r)
 {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < n; k++) {
-            const int32_t s = sum[i * acc_pitch + k];
-            const int64_t c = first + k, at = i * y_pitch + k;
+    for (int64_t i = 0; i < r->count; i++)
+        for (int64_t k = 0; k < r->n; k++) {
+            const int32_t s = r->sum[i * r->acc_pitch + k];
+            const int64_t c = r->first + k, at = i * r->y_pitch + k;
             float x;
 
             if (f->out == OCT_INT8_S32) {
-                ((int32_t *)y)[at] = s;
+                ((int32_t *)r->y)[at] = s;
                 continue;
             }
             if (f->way != OCT_INT8_GENERAL)
                 x = short_one(f, s, c);
             else
-                x = epilogue_one(f, s, c, r, i * r_pitch + k);
+                x = epilogue_one(f, s, c, r->residual, i * r->residual_pitch + k);
             if (f->out == OCT_INT8_F32)
-                ((float *)y)[at] = x;
+                ((float *)r->y)[at] = x;
             else
-                ((uint8_t *)y)[at] = code(f->way == OCT_INT8_GENERAL ? x * f->inv[c] : x, f->low[c],
-                                          f->high[c], f->zero[c]);
+                ((uint8_t *)r->y)[at] = code(f->way == OCT_INT8_GENERAL ? x * f->inv[c] : x,
+                                             f->low[c], f->high[c], f->zero[c]);
         }
 }
 
@@ -90,9 +88,14 @@ static void epilogue_pixel(const oct_int8_conv *c, const oct_int8_epilogue *f,
     const size_t y_size = f->out == OCT_INT8_U8 ? 1 : 4,
                  r_size = f->residual == OCT_INT8_U8 ? 1 : 4;
 
-    epilogue(f, &sum, 1, channel, 1, 1,
-             io->residual ? (const uint8_t *)io->residual + (size_t)r * r_size : NULL, 0,
-             (uint8_t *)io->y + (size_t)y * y_size, 0);
+    epilogue(f, &(oct_int8_rows){.sum = &sum,
+                                 .first = channel,
+                                 .n = 1,
+                                 .count = 1,
+                                 .y = (uint8_t *)io->y + (size_t)y * y_size,
+                                 .residual = io->residual ? (const uint8_t *)io->residual +
+                                                                (size_t)r * r_size
+                                                          : NULL});
 }
 
 static void dense(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,

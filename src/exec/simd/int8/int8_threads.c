@@ -117,15 +117,22 @@ typedef struct pool_job {
     uint8_t *y;
 } pool_job;
 
-/* Taps [*from, *to) of window o along axis d that lie inside. */
-static void window(const oct_int8_pool *p, int d, int64_t size, int64_t o, int64_t *from,
-                   int64_t *to)
+/* The taps of one output pixel, along y and x. */
+typedef struct pool_window {
+    int64_t start[2];       /* position of the first tap, which may lie in the padding */
+    int64_t from[2], to[2]; /* taps that lie inside */
+    int64_t count;          /* what the sum is divided by */
+} pool_window;
+
+/* Finds the taps of window o along axis d that lie inside. */
+static void inside(const oct_int8_pool *p, int d, int64_t size, int64_t o, pool_window *w)
 {
     const int64_t start = o * p->stride[d] - p->pad[d], step = p->dilation[d];
-    const int64_t room = size - start;
+    const int64_t room = size - start, from = start < 0 ? oct_ceil_div(-start, step) : 0;
 
-    *from = start < 0 ? OCT_MIN(oct_ceil_div(-start, step), p->kernel[d]) : 0;
-    *to = room <= 0 ? *from : OCT_MAX(OCT_MIN(oct_ceil_div(room, step), p->kernel[d]), *from);
+    w->from[d] = OCT_MIN(from, p->kernel[d]);
+    w->to[d] = room <= 0 ? w->from[d]
+                         : OCT_MAX(OCT_MIN(oct_ceil_div(room, step), p->kernel[d]), w->from[d]);
 }
 
 /* Taps of window o along axis d that lie inside the image or its padding. */
@@ -136,13 +143,12 @@ static int64_t padded_taps(const oct_int8_pool *p, int d, int64_t size, int64_t 
     return room <= 0 ? 0 : OCT_MIN(oct_ceil_div(room, p->dilation[d]), p->kernel[d]);
 }
 
-/* Some channels of one window. */
-static void mean_part(const pool_job *j, const uint8_t *x, const int64_t from[2],
-                      const int64_t to[2], const int64_t start[2], int64_t count, int64_t first,
-                      int64_t n, uint8_t *y)
+/* Channels [first, first + n) of one window. */
+static void mean_part(const pool_job *j, const pool_window *w, const uint8_t *x, uint8_t *y,
+                      int64_t first, int64_t n)
 {
     const oct_int8_pool *p = j->p;
-    const int64_t taps = (to[0] - from[0]) * (to[1] - from[1]);
+    const int64_t taps = (w->to[0] - w->from[0]) * (w->to[1] - w->from[1]);
     int32_t sum[POOL_CHUNK] = {0};
     float scale[POOL_CHUNK], low[POOL_CHUNK], high[POOL_CHUNK];
     int32_t zero[POOL_CHUNK];
@@ -160,25 +166,31 @@ static void mean_part(const pool_job *j, const uint8_t *x, const int64_t from[2]
                                  .high = high,
                                  .zero = zero};
 
-    for (int64_t ky = from[0]; ky < to[0]; ky++)
-        for (int64_t kx = from[1]; kx < to[1]; kx++) {
-            const int64_t iy = start[0] + ky * p->dilation[0], ix = start[1] + kx * p->dilation[1];
+    for (int64_t ky = w->from[0]; ky < w->to[0]; ky++)
+        for (int64_t kx = w->from[1]; kx < w->to[1]; kx++) {
+            const int64_t iy = w->start[0] + ky * p->dilation[0];
+            const int64_t ix = w->start[1] + kx * p->dilation[1];
 
             j->set->add(x + (iy * p->in_w + ix) * p->in_pitch + first, sum, n,
-                        ky == from[0] && kx == from[1]);
+                        ky == w->from[0] && kx == w->from[1]);
         }
     for (int64_t i = 0; i < POOL_CHUNK; i++) {
         const int64_t k = OCT_MIN(first + i, p->c - 1);
         const int64_t kx = p->x.n > 1 ? k : 0, ky = p->y.n > 1 ? k : 0;
 
         sum[i] -= (int32_t)(taps * (p->x.zero ? p->x.zero[kx] : 0));
-        scale[i] = p->x.scale[kx] / (p->y.scale[ky] * (float)count);
+        scale[i] = p->x.scale[kx] / (p->y.scale[ky] * (float)w->count);
         zero[i] = p->y.zero ? p->y.zero[ky] : 0;
         low[i] = (float)-zero[i];
         high[i] = (float)(255 - zero[i]);
         if (i >= (n + 63) / 64 * 64) break;
     }
-    j->set->epilogue(&f, sum, POOL_CHUNK, 0, n, 1, NULL, 0, y + first, p->c);
+    j->set->epilogue(&f, &(oct_int8_rows){.sum = sum,
+                                          .acc_pitch = POOL_CHUNK,
+                                          .n = n,
+                                          .count = 1,
+                                          .y = y + first,
+                                          .y_pitch = p->c});
 }
 
 static void pool_rows(void *arg, int64_t begin, int64_t end)
@@ -192,17 +204,17 @@ static void pool_rows(void *arg, int64_t begin, int64_t end)
         uint8_t *y = j->y + b * p->out_step + oy * p->out_w * p->out_pitch;
 
         for (int64_t ox = 0; ox < p->out_w; ox++, y += p->out_pitch) {
-            const int64_t start[2] = {oy * p->stride[0] - p->pad[0], ox * p->stride[1] - p->pad[1]};
-            int64_t from[2], to[2], count;
+            pool_window w = {
+                .start = {oy * p->stride[0] - p->pad[0], ox * p->stride[1] - p->pad[1]}};
 
-            window(p, 0, p->in_h, oy, &from[0], &to[0]);
-            window(p, 1, p->in_w, ox, &from[1], &to[1]);
-            count = (to[0] - from[0]) * (to[1] - from[1]);
-            if (p->count_pads)
-                count = padded_taps(p, 0, p->in_h, oy) * padded_taps(p, 1, p->in_w, ox);
+            inside(p, 0, p->in_h, oy, &w);
+            inside(p, 1, p->in_w, ox, &w);
+            w.count = p->count_pads
+                          ? padded_taps(p, 0, p->in_h, oy) * padded_taps(p, 1, p->in_w, ox)
+                          : (w.to[0] - w.from[0]) * (w.to[1] - w.from[1]);
+            w.count = OCT_MAX(w.count, 1);
             for (int64_t k = 0; k < p->c; k += POOL_CHUNK)
-                mean_part(j, x, from, to, start, OCT_MAX(count, 1), k,
-                          OCT_MIN(p->c - k, POOL_CHUNK), y);
+                mean_part(j, &w, x, y, k, OCT_MIN(p->c - k, POOL_CHUNK));
         }
     }
 }

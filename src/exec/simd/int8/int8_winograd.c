@@ -207,9 +207,12 @@ static void write_tile(const work *w, const oct_int8_block *b, const int32_t *m,
         const int64_t pixel = (at->y + i) * c->out_w + at->x;
 
         INT8_SYM(epilogue)
-        (w->f, buffer + i * 4 * width, width, b->first, b->n, at->columns,
-         w->residual ? w->residual + (pixel * c->residual_pitch + b->first) * w->r_size : NULL,
-         c->residual_pitch, w->y + (pixel * c->out_pitch + b->first) * w->y_size, c->out_pitch);
+        (w->f,
+         &(oct_int8_rows){
+             buffer + i * 4 * width, width, b->first, b->n, at->columns,
+             w->y + (pixel * c->out_pitch + b->first) * w->y_size, c->out_pitch,
+             w->residual ? w->residual + (pixel * c->residual_pitch + b->first) * w->r_size : NULL,
+             c->residual_pitch});
     }
 }
 

@@ -83,6 +83,18 @@ static inline int64_t oct_int8_padded(int64_t c)
     return (c + 63) / 64 * 64;
 }
 
+/* Rows of accumulators of channels [first, first + n), and where their results go. */
+typedef struct oct_int8_rows {
+    int32_t *sum;      /* overwritten */
+    int64_t acc_pitch; /* whole vectors */
+    int64_t first, n;
+    int64_t count; /* rows */
+    void *y;       /* of channel `first` */
+    int64_t y_pitch;
+    const void *residual; /* of channel `first`; NULL unless the epilogue has one */
+    int64_t residual_pitch;
+} oct_int8_rows;
+
 /* Bytes of memory (64-byte aligned) that packing fills. */
 size_t oct_int8_epilogue_size(int64_t c);
 void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_int8_epilogue *f);
@@ -240,11 +252,7 @@ struct oct_int8 {
     void (*winograd)(const oct_int8_conv *c, const oct_int8_epilogue *f, const oct_int8_io *io,
                      int64_t first, int64_t n, int32_t b0, int32_t b1);
 
-    /* Applies the epilogue to rows x n accumulators of channels [first, first + n) and
-     * overwrites them; acc_pitch is whole vectors; y and r are those of `first`. */
-    void (*epilogue)(const oct_int8_epilogue *f, int32_t *sum, int64_t acc_pitch, int64_t first,
-                     int64_t n, int64_t rows, const void *r, int64_t r_pitch, void *y,
-                     int64_t y_pitch);
+    void (*epilogue)(const oct_int8_epilogue *f, const oct_int8_rows *r);
 
     /* y = saturate(rint(x / scale) + zero); y = scale * (x - zero); the two in one. */
     void (*quantize)(const oct_int8_codes *q, const oct_int8_strides *r, const float *x,

@@ -64,16 +64,18 @@ void oct_conv_part_fill(const oct_plan *p, const oct_step *s, oct_conv_part *par
     part->residual_step = c->out_h * c->out_w * c->residual_pitch;
 }
 
-void oct_conv_put_taps(const oct_conv_weights *w, const oct_conv *c, int64_t o, float *to,
-                       int64_t step)
+void oct_conv_put_taps(const oct_conv_weights *w, const oct_conv *c, int64_t o, int64_t n,
+                       float *to, int64_t step)
 {
-    for (int64_t i = 0; i < c->c_in; i++) {
-        const float *from = w->w + o * w->o + i * w->c;
-
+    for (int64_t i = 0; i < c->c_in; i++)
         for (int64_t ky = 0; ky < c->kernel[0]; ky++)
-            for (int64_t kx = 0; kx < c->kernel[1]; kx++)
-                to[((ky * c->kernel[1] + kx) * c->c_in + i) * step] = from[ky * w->y + kx * w->x];
-    }
+            for (int64_t kx = 0; kx < c->kernel[1]; kx++) {
+                const float *from = w->w + o * w->o + i * w->c + ky * w->y + kx * w->x;
+                float *row = to + ((ky * c->kernel[1] + kx) * c->c_in + i) * step;
+
+                for (int64_t l = 0; l < n; l++)
+                    row[l] = from[l * w->o];
+            }
 }
 
 int32_t oct_conv_n_blocks(const oct_simd *simd, const oct_conv *c)
@@ -112,11 +114,11 @@ void oct_conv_pack_filters(const oct_simd *simd, const oct_conv_weights *w, cons
         const int64_t to = OCT_MIN(end - block->first, block->n);
         float *at = (float *)(uintptr_t)block->w, *bias = (float *)(uintptr_t)block->bias;
 
-        for (int64_t i = from; i < to; i++) {
-            put(w, c, block->first + i, at + i, step);
+        if (from >= to) continue;
+        put(w, c, block->first + from, to - from, at + from, step);
+        for (int64_t i = from; i < to; i++)
             bias[i] = w->bias ? w->bias[block->first + i] : 0;
-        }
-        if (to < block->n || from >= to) continue;
+        if (to < block->n) continue;
         for (float *row = at; row <= bias; row += step) /* the biases are the last row */
             for (int64_t i = block->n; i < step; i++)
                 row[i] = 0;

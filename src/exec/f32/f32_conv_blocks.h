@@ -28,16 +28,17 @@ void oct_conv_part_fill(const oct_plan *p, const oct_step *s, oct_conv_part *par
 typedef struct oct_conv_weights {
     const float *w;
     int64_t o, c, y, x;
-    const float *bias; /* [c_out] or NULL */
+    const float *bias;    /* [c_out] or NULL */
+    const oct_simd *simd; /* for transforms; may be NULL */
 } oct_conv_weights;
 
-/* Writes the factors of filter o: row r goes to to[r * step]. */
+/* Writes the factors of n filters from o on: row r of filter o + l goes to to[r * step + l]. */
 typedef void (*oct_conv_filter_fn)(const oct_conv_weights *w, const oct_conv *c, int64_t o,
-                                   float *to, int64_t step);
+                                   int64_t n, float *to, int64_t step);
 
 /* The weights themselves: kernel[0] * kernel[1] * c_in rows. */
-void oct_conv_put_taps(const oct_conv_weights *w, const oct_conv *c, int64_t o, float *to,
-                       int64_t step);
+void oct_conv_put_taps(const oct_conv_weights *w, const oct_conv *c, int64_t o, int64_t n,
+                       float *to, int64_t step);
 
 /* Splits c_out into blocks of nearly equal size: their number, and floats for `rows` rows of
  * weights and one of biases. */

@@ -21,7 +21,7 @@ enum { X, W, B };
 #define MIN_CHANNELS 16
 #define MIN_PIXELS   256
 
-#define PACK_FILTERS 128 /* whose transform is worth a thread */
+#define PACK_FILTERS 4096 /* whose transform is worth a thread */
 
 typedef struct state {
     const oct_simd *simd;
@@ -92,16 +92,26 @@ static void transform_filter(const oct_conv_weights *at, int64_t o, int64_t i, d
             u[r * 6 + k] = g[k][0] * t[r][0] + g[k][1] * t[r][1] + g[k][2] * t[r][2];
 }
 
-static void put_points(const oct_conv_weights *w, const oct_conv *c, int64_t o, float *to,
-                       int64_t step)
+static void put_points(const oct_conv_weights *w, const oct_conv *c, int64_t o, int64_t n,
+                       float *to, int64_t step)
 {
-    for (int64_t i = 0; i < c->c_in; i++) {
-        double u[36];
+    for (int64_t l = 0; l < n; l++)
+        for (int64_t i = 0; i < c->c_in; i++) {
+            double u[36];
 
-        transform_filter(w, o, i, u);
-        for (int64_t k = 0; k < 36; k++)
-            to[(k * c->c_in + i) * step] = (float)u[k];
-    }
+            transform_filter(w, o + l, i, u);
+            for (int64_t k = 0; k < 36; k++)
+                to[(k * c->c_in + i) * step + l] = (float)u[k];
+        }
+}
+
+/* The same in float, many filters at once: for weights of one run only. */
+static void put_points_fast(const oct_conv_weights *w, const oct_conv *c, int64_t o, int64_t n,
+                            float *to, int64_t step)
+{
+    for (int64_t i = 0; i < c->c_in; i++)
+        w->simd->conv->winograd_filters(w->w + o * w->o + i * w->c, w->o, w->y, w->x, to + i * step,
+                                        c->c_in * step, n);
 }
 
 static void fill_state(const oct_plan *p, const oct_step *s, const oct_conv_geometry *g, state *st)
@@ -138,7 +148,8 @@ static oct_conv_weights weights_of(const state *st, const float *w, const float 
                               .c = 9 * (st->transpose ? st->c.c_out : 1),
                               .y = 3 * sign,
                               .x = sign,
-                              .bias = bias};
+                              .bias = bias,
+                              .simd = st->simd};
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -181,7 +192,7 @@ static void pack_some(void *arg, int64_t begin, int64_t end)
 {
     const packing *k = arg;
 
-    oct_conv_pack_filters(k->st->simd, &k->w, k->c, put_points, begin, end);
+    oct_conv_pack_filters(k->st->simd, &k->w, k->c, put_points_fast, begin, end);
 }
 
 static void pack(const oct_bound *b, oct_conv *c)

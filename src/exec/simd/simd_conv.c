@@ -332,6 +332,7 @@ const oct_conv_simd OCT_SIMD_CONV = {
     .dense = dense,
     .depthwise = depthwise,
     .winograd = OCT_SIMD_WINOGRAD,
+    .winograd_filters = OCT_SIMD_WINOGRAD_FILTERS,
     .winograd_x = OCT_SIMD_WINOGRAD_X,
     .winograd_dy = OCT_SIMD_WINOGRAD_DY,
     .winograd_weights = OCT_SIMD_WINOGRAD_WEIGHTS,

@@ -54,6 +54,11 @@ typedef struct oct_conv_simd {
     /* Tiles of 4x4 output pixels, counted over all images; at most OCT_WINOGRAD_TILES. */
     void (*winograd)(const oct_conv *c, const oct_conv_io *io, int64_t first, int64_t n);
 
+    /* n 3x3 filters, o, y and x floats from filter to filter and from tap to tap, to 36 points that
+     * are `step` floats apart: point k of filter l goes to u[k * step + l]. */
+    void (*winograd_filters)(const float *w, int64_t o, int64_t y, int64_t x, float *u,
+                             int64_t step, int64_t n);
+
     /* The gradient of 3x3 weights by the same method: tile `tile` of x (the operand) and of dy (the
      * gradient of the result) to 36 points each, `step` floats apart. */
     void (*winograd_x)(const oct_conv *c, const float *x, int64_t tile, float *v, int64_t step);

@@ -144,6 +144,45 @@ void OCT_SIMD_WINOGRAD(const oct_conv *c, const oct_conv_io *io, int64_t first, 
     }
 }
 
+/* d[0], d[s], d[2s] to t[0], t[r], .. t[5r]: G */
+INLINE void widen(const vf *d, int s, vf *t, int r)
+{
+    const vf even = d[0] + d[2 * s], far = d[0] + 4.0f * d[2 * s], twice = 2.0f * d[s];
+
+    t[0] = 0.25f * d[0];
+    t[r] = (even + d[s]) * (-1.0f / 6.0f);
+    t[2 * r] = (even - d[s]) * (-1.0f / 6.0f);
+    t[3 * r] = (far + twice) * (1.0f / 24.0f);
+    t[4 * r] = (far - twice) * (1.0f / 24.0f);
+    t[5 * r] = d[2 * s];
+}
+
+void OCT_SIMD_WINOGRAD_FILTERS(const float *w, int64_t o, int64_t y, int64_t x, float *u,
+                               int64_t step, int64_t n)
+{
+    for (int64_t l = 0; l < n; l += VW) {
+        const int64_t left = OCT_MIN(VW, n - l);
+        float taps[9][VW] = {{0}};
+        vf d[9], t[18], out[36];
+
+        for (int64_t i = 0; i < left; i++)
+            for (int k = 0; k < 9; k++)
+                taps[k][i] = w[(l + i) * o + k / 3 * y + k % 3 * x];
+        for (int k = 0; k < 9; k++)
+            d[k] = load(taps[k]);
+        for (int k = 0; k < 3; k++)
+            widen(d + k, 3, t + k, 3);
+        for (int i = 0; i < 6; i++)
+            widen(t + i * 3, 1, out + i * 6, 1);
+        for (int k = 0; k < 36; k++) {
+            if (left == VW)
+                store(u + k * step + l, out[k]);
+            else
+                store_part(u + k * step + l, out[k], left);
+        }
+    }
+}
+
 /* --- the gradient of weights: 3x3 sums of products of 6x6 pixels of x with 4x4 of dy --- */
 
 void OCT_SIMD_WINOGRAD_X(const oct_conv *c, const float *x, int64_t tile, float *v, int64_t step)

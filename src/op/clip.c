@@ -81,22 +81,25 @@ static bool read_limits(const oct_node *n, oct_act *act)
     return act->a <= act->b; /* also refuses NaN */
 }
 
-/* Bounds that are computed or trained: what they cut off is their gradient (the lower one below
- * the upper). */
+/* Bounds that are computed or trained: what they cut off is their gradient. The upper one comes
+ * last, and wins where they cross. */
 static oct_status grad_bounds(const oct_grad_args *a)
 {
-    oct_value *x = a->node->in[0], *zero = oct_grad_number(a, 0, 0), *inside = a->dy[0];
+    oct_value *x = a->node->in[0], *low = oct_node_in(a->node, 1), *high = oct_node_in(a->node, 2);
+    oct_value *zero = oct_grad_number(a, 0, 0), *dy = a->dy[0], *is_cut;
 
-    for (int i = 1; i < a->node->n_in; i++) {
-        oct_value *bound = a->node->in[i], *is_cut;
-
-        if (!bound) continue;
-        is_cut = i == 1 ? OCT_EMIT2(less, x, bound) : OCT_EMIT2(greater, x, bound);
-        if (a->wanted[i])
-            a->dx[i] = oct_grad_sum_to(a->b, OCT_EMIT3(where, is_cut, a->dy[0], zero), bound);
-        if (a->wanted[0]) inside = OCT_EMIT3(where, is_cut, zero, inside);
+    if (high) {
+        is_cut = OCT_EMIT2(greater, low ? OCT_EMIT2(max, x, low) : x, high);
+        if (a->wanted[2])
+            a->dx[2] = oct_grad_sum_to(a->b, OCT_EMIT3(where, is_cut, dy, zero), high);
+        if (a->wanted[0] || (low && a->wanted[1])) dy = OCT_EMIT3(where, is_cut, zero, dy);
     }
-    if (a->wanted[0]) a->dx[0] = oct_grad_sum_to(a->b, inside, x);
+    if (low && (a->wanted[0] || a->wanted[1])) {
+        is_cut = OCT_EMIT2(less, x, low);
+        if (a->wanted[1]) a->dx[1] = oct_grad_sum_to(a->b, OCT_EMIT3(where, is_cut, dy, zero), low);
+        if (a->wanted[0]) dy = OCT_EMIT3(where, is_cut, zero, dy);
+    }
+    if (a->wanted[0]) a->dx[0] = oct_grad_sum_to(a->b, dy, x);
     return OCT_OK;
 }
 

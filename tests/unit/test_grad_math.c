@@ -74,7 +74,13 @@ static void several_operands(void **state)
         GRAD_CASE(clip, "AxB f:.2", NULL),         GRAD_CASE(clip, "AxB", NULL),
     };
     /* Bounds that are trained. */
-    static const grad_case bounds[] = {{&oct_op_clip, "4x5 scalar +1", NULL, 0, -2, 0}};
+    static const grad_case bounds[] = {
+        {&oct_op_clip, "4x5 scalar +1", NULL, 0, -2, 0},
+        {&oct_op_clip, "4x5 +scalar 1", NULL, 0, -2, 0}, /* they cross */
+        {&oct_op_clip, "=4x5 scalar +1", NULL, 0, -2, 0},
+        {&oct_op_clip, "4x5 - 1", NULL, 0, -2, 2},
+        {&oct_op_clip, "4x5 scalar", NULL, 0, -2, 2},
+    };
 
     (void)state;
     check_grads(cases);

@@ -58,6 +58,7 @@ static void views(void **state)
     static const grad_case cases[] = {
         GRAD_CASE(reshape, "2xAx3 i:3,-1", NULL),
         GRAD_CASE(reshape, "AxBxC i:0,-1", NULL),
+        GRAD_CASE(reshape, "2x0x3 i:3,2,0", "allowzero=1"),
         GRAD_CASE(flatten, "AxBxC", "axis=0..3"),
         GRAD_CASE(squeeze, "Ax1xBx1 i:1", NULL),
         GRAD_CASE(squeeze, "2x1x3x1", NULL),

@@ -46,8 +46,14 @@ oct_value *oct_grad_filled(oct_builder *b, const oct_type *like, double v)
 
 oct_value *oct_grad_reshape(oct_builder *b, oct_value *v, const oct_type *like)
 {
+    oct_node *n;
+
     if (b->status || oct_type_equal(&v->type, like)) return b->status ? NULL : v;
-    return oct_emit(b, &oct_op_reshape, v, oct_ints(b, like->dim, like->rank), NULL);
+    n = oct_emit_node(b, &oct_op_reshape, (oct_value *[]){v, oct_ints(b, like->dim, like->rank)}, 2,
+                      1);
+    for (int32_t d = 0; d < like->rank; d++) /* else 0 means: as in v */
+        if (like->dim[d] == 0) oct_emit_int(b, n, "allowzero", 1);
+    return oct_emitted(b, n);
 }
 
 oct_value *oct_grad_expand(oct_builder *b, oct_value *v, const oct_type *like)

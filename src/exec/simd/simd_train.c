@@ -156,11 +156,12 @@ INLINE void norm_rows(oct_act_kind kind, const oct_norm *m, const float *x, int6
 
     for (int64_t i = 0; i < lanes; i += VW) {
         const int64_t left = lanes - i;
+        const vf mean = read(m->mean + i, left);
         const vf mul = read(m->mul + i, left), add = read(m->add + i, left);
 
         for (int64_t k = 0; k < n; k++)
             write(y + k * y_pitch + i,
-                  apply(kind, read(x + k * x_pitch + i, left) * mul + add, a, b), left);
+                  apply(kind, (read(x + k * x_pitch + i, left) - mean) * mul + add, a, b), left);
     }
 }
 
@@ -187,7 +188,8 @@ INLINE void sums_of(oct_act_kind kind, const oct_norm *m, const float *x, int64_
 
         for (int64_t k = 0; k < n; k++) {
             const vf xv = read(x + k * x_pitch + i, left);
-            const vf dz = read(dy + k * dy_pitch + i, left) * slope(kind, xv * mul + add, a, b);
+            const vf dz =
+                read(dy + k * dy_pitch + i, left) * slope(kind, (xv - mean) * mul + add, a, b);
 
             s += dz;
             d += dz * ((xv - mean) * scale);
@@ -220,7 +222,8 @@ INLINE void grad_rows(oct_act_kind kind, const oct_norm *m, const float *x, int6
 
         for (int64_t k = 0; k < n; k++) {
             const vf xv = read(x + k * x_pitch + i, left);
-            const vf dz = read(dy + k * dy_pitch + i, left) * slope(kind, xv * mul + add, a, b);
+            const vf dz =
+                read(dy + k * dy_pitch + i, left) * slope(kind, (xv - mean) * mul + add, a, b);
             const vf hat = (xv - mean) * scale;
 
             write(dx + k * dx_pitch + i, mul * (dz - dz_mean - hat * dhat), left);

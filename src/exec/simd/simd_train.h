@@ -23,7 +23,7 @@ typedef struct oct_outer {
 
 /* For each channel of a normalization; all of the length of a row. */
 typedef struct oct_norm {
-    const float *mul, *add;      /* pre-activation: x * mul + add */
+    const float *mul, *add;      /* pre-activation: (x - mean) * mul + add */
     const float *mean, *inv_std; /* normalized x, here hat: (x - mean) * inv_std */
     const float *dz, *dhat;      /* means over the pixels of dz and of dz * hat: norm_grad */
     oct_act act;

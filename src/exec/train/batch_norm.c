@@ -181,6 +181,24 @@ static void rows(void *arg, int64_t begin, int64_t end)
                               st->y_pitch, OCT_MIN(st->run, end - i), st->channels);
 }
 
+/*
+ * What is taken off before squares are summed: the mean of some pixels from all over the tensor. A
+ * single pixel may lie in a border of padding, many deviations away, and cost that many bits.
+ */
+static void find_shift(const state *st, const float *x, float *shift)
+{
+    enum { SAMPLES = 64 };
+    const int64_t n = OCT_MIN(SAMPLES, st->pixels);
+
+    memset(shift, 0, (size_t)st->channels * sizeof(*shift));
+    for (int64_t k = 0; k < n; k++) {
+        const float *p = x + (2 * k + 1) * st->pixels / (2 * n) * st->x_pitch;
+
+        for (int64_t c = 0; c < st->channels; c++)
+            shift[c] += p[c] / (float)n;
+    }
+}
+
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
@@ -188,8 +206,10 @@ static oct_status run(const oct_bound *b)
     const double n = (double)st->pixels, keep = st->momentum;
     job j = job_of(b);
     float *mul = j.own, *add = mul + st->channels;
+    float *shift = add + st->channels, *near = shift + st->channels;
 
-    j.shift = j.x; /* the first pixel: near enough to the mean for the squares to stay exact */
+    find_shift(st, j.x, shift);
+    j.shift = shift;
     find_sums(b, &j);
     for (int64_t c = 0; c < st->channels; c++) {
         const double off = j.sums[c] / n, m = off + (double)j.shift[c];
@@ -201,8 +221,10 @@ static oct_status run(const oct_bound *b)
         put(b, MEAN_NEXT, c, keep * (double)mean[c] + (1 - keep) * m);
         put(b, VAR_NEXT, c, keep * (double)var[c] + (1 - keep) * v * n / (n - 1));
         mul[c] = (float)(inv_std * (double)scale[c]);
-        add[c] = (float)((double)bias[c] - m * inv_std * (double)scale[c]);
+        near[c] = (float)m;
+        add[c] = (float)((double)bias[c] - (m - (double)near[c]) * inv_std * (double)scale[c]);
     }
+    j.m.mean = near;
     j.m.mul = mul;
     j.m.add = add;
     oct_parallel_for(b->n_threads, st->pixels, grain_of(st), rows, &j);
@@ -234,7 +256,7 @@ static oct_status run_grad(const oct_bound *b)
     j.m.inv_std = b->in[G_INV_STD];
     for (int64_t c = 0; c < st->channels; c++) {
         mul[c] = scale[c] * j.m.inv_std[c];
-        add[c] = (float)((double)bias[c] - (double)j.m.mean[c] * (double)mul[c]);
+        add[c] = bias[c];
     }
     j.m.mul = mul;
     j.m.add = add;

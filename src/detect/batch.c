@@ -1,37 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Files made for one picture have its 1 written down in the shapes of Reshape nodes: ShuffleNet's
- * channel shuffle, flattened outputs. With "as the operand has it" (0) instead, the network takes
- * any number of pictures.
- */
+/* Networks that were exported for one batch, made to take another. */
 #include "detect/detector.h"
+#include "graph/op.h"
 #include "op/op.h"
 
-/* [1, ..] becomes [1 or more, ..]: the first dim is that of the pictures. */
-static bool keeps_one_picture(const oct_node *n)
+/* Is it a constant, or computed from constants alone? */
+static bool is_fixed(const oct_value *v, int depth)
 {
-    const oct_tensor *shape = oct_node_const(n, 1);
-    const oct_attr *allow_zero;
-
-    if (!oct_node_is(n, &oct_op_reshape) || !n->in[0] || !shape || oct_tensor_len(shape) < 2)
-        return false;
-    allow_zero = oct_node_attr(n, "allowzero");
-    return shape->type.dtype == OCT_DTYPE_I64 && oct_tensor_get_i64(shape, 0) == 1 &&
-           n->in[0]->type.rank > 1 && n->in[0]->type.dim[0] == 1 && !(allow_zero && allow_zero->i);
+    if (v->data) return true;
+    if (!v->producer || depth == 0) return false;
+    for (int32_t i = 0; i < v->producer->n_in; i++)
+        if (v->producer->in[i] && !is_fixed(v->producer->in[i], depth - 1)) return false;
+    return true;
 }
 
-oct_status oct_detector_free_batch(oct_graph *g)
+/* A Reshape whose fixed target begins with the batch, as its operand does. */
+static bool repeats_batch(const oct_node *n, int64_t batch)
 {
-    for (oct_node *n = g->first; n; n = n->next) {
-        const int64_t as_operand = 0;
-        oct_tensor *shape = NULL;
-        oct_value *v;
+    enum { DEPTH = 4 }; /* exporters concatenate sizes, each unsqueezed */
+    const oct_type *x, *y;
 
-        if (!keeps_one_picture(n)) continue;
-        OCT_TRY(oct_tensor_copy(g->ctx, oct_node_const(n, 1), &shape));
-        oct_store_i64(OCT_DTYPE_I64, shape->data, 0, 1, &as_operand);
-        if (!(v = oct_value_const(g, NULL, shape))) return OCT_ERR_MEMORY;
-        OCT_TRY(oct_node_set_input(n, 1, v));
-    }
+    if (!oct_node_is(n, &oct_op_reshape) || n->n_in < 2 || !is_fixed(n->in[1], DEPTH)) return false;
+    x = &n->in[0]->type;
+    y = &n->out[0]->type;
+    if (x->rank < 2 || y->rank < 2 || !oct_type_is_static(y)) return false;
+    return x->dim[0] == batch && y->dim[0] == batch && oct_node_attr(n, "allowzero")->i == 0;
+}
+
+/* The target says 0 instead: as many as the operand has. */
+static oct_status open_reshape(oct_graph *g, oct_node *n)
+{
+    const oct_type *y = &n->out[0]->type;
+    oct_builder b = {.g = g};
+    int64_t dims[OCT_MAX_RANK] = {0};
+    oct_value *v;
+
+    for (int32_t i = 1; i < y->rank; i++)
+        dims[i] = y->dim[i];
+    /* A size that follows from the others may follow from another size of the pictures. */
+    if (n->in[1]->data)
+        for (int32_t i = 1; i < y->rank; i++)
+            dims[i] = oct_tensor_get_i64(n->in[1]->data, i);
+    v = oct_ints(&b, dims, y->rank);
+    return b.status ? b.status : oct_node_set_input(n, 1, v);
+}
+
+oct_status oct_detector_free_batch(oct_graph *g, int64_t batch)
+{
+    for (oct_node *n = g->first; n; n = n->next)
+        if (repeats_batch(n, batch)) OCT_TRY(open_reshape(g, n));
     return OCT_OK;
 }

@@ -12,9 +12,9 @@
 oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, int32_t height,
                              oct_graph **out);
 
-/* A network made for one picture becomes one for any number, where only Reshape nodes stand in the
- * way. */
-oct_status oct_detector_free_batch(oct_graph *g);
+/* A network made for so many pictures becomes one for any number, where only Reshape nodes stand in
+ * the way. Types must be inferred. */
+oct_status oct_detector_free_batch(oct_graph *g, int64_t batch);
 
 /* Fails if the family is recognised, but its outputs cannot be read: rotated boxes. */
 oct_status oct_detector_check(const oct_detector *d);

@@ -237,7 +237,9 @@ oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, i
     t.dim[net.is_nhwc ? 1 : 2] = height;
     t.dim[net.is_nhwc ? 2 : 3] = width;
     OCT_TRY(oct_graph_clone(g, &bound));
-    st = batch > 1 && net.input->type.dim[0] == 1 ? oct_detector_free_batch(bound) : OCT_OK;
+    st = t.dim[0] != net.input->type.dim[0] && net.input->type.dim[0] > 0
+             ? oct_detector_free_batch(bound, net.input->type.dim[0])
+             : OCT_OK;
     if (!st && !oct_type_equal(&t, &net.input->type))
         st = oct_graph_set_input_shape(bound, net.input->name, 4, t.dim);
     if (st) {

@@ -70,11 +70,51 @@ static void one_picture(void **state)
     oct_graph_free(bound);
 }
 
+/* A target as exporters write it: sizes concatenated. */
+static void computed_targets(void **state)
+{
+    static const int64_t dims[] = {1, 3, SIDE * SIDE};
+    fixture *f = *state;
+    oct_builder *b = &f->b;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE}), *part[3];
+    oct_graph *bound = NULL;
+    oct_node *c;
+
+    for (int i = 0; i < 3; i++)
+        part[i] = oct_ints(b, &dims[i], 1);
+    c = oct_emit_node(b, &oct_op_concat, part, 3, 1);
+    oct_emit_int(b, c, "axis", 0);
+    x = oct_emit(b, &oct_op_relu, x, NULL, NULL);
+    x = oct_emit(b, &oct_op_reshape, x, oct_emitted(b, c), NULL);
+    assert_ok(f->ctx, b->status);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+    assert_ok(f->ctx, oct_graph_infer(f->g));
+    assert_ok(f->ctx, oct_detector_bind(f->g, PICTURES, SIDE, SIDE, &bound));
+    assert_dims(&bound->outputs[0]->type, 3, (int64_t[]){PICTURES, 3, SIDE * SIDE});
+    oct_graph_free(bound);
+}
+
+/* What begins with another size than the batch is not touched: that is an error as before. */
+static void other_targets_stay(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE});
+    oct_graph *bound = NULL;
+
+    x = oct_emit(&f->b, &oct_op_reshape, x, oct_ints(&f->b, (int64_t[]){3, SIDE * SIDE}, 2), NULL);
+    assert_ok(f->ctx, f->b.status);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+    assert_fails(f->ctx, oct_detector_bind(f->g, PICTURES, SIDE, SIDE, &bound), OCT_ERR_SHAPE,
+                 "batch 3");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_pictures, setup, teardown),
         cmocka_unit_test_setup_teardown(one_picture, setup, teardown),
+        cmocka_unit_test_setup_teardown(computed_targets, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_targets_stay, setup, teardown),
     };
 
     return run_test_group(tests);

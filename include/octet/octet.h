@@ -20,6 +20,7 @@
 #include <octet/report.h>
 #include <octet/synth.h>
 #include <octet/tensor.h>
+#include <octet/train.h>
 #include <octet/version.h>
 
 #endif

@@ -9,6 +9,7 @@
 #define OCTET_RECIPE_H
 
 #include <octet/quant.h>
+#include <octet/train.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,6 +49,9 @@ OCT_API oct_status oct_recipe_text(oct_recipe *r, const char **text);
  */
 OCT_API oct_status oct_recipe_line(oct_recipe *r, const char **text);
 
+/** The same with a setting a line, "train.rate: 0.01": for comparing. Borrowed as above. */
+OCT_API oct_status oct_recipe_lines(oct_recipe *r, const char **text);
+
 /**
  * What was understood of a foreign file, and what was left out and why; NULL beyond the end.
  * Borrowed from the recipe.
@@ -70,11 +74,27 @@ typedef struct oct_recipe_job {
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);
 
+/** What a recipe says of training beside the options. NULL and 0: not set. Strings live as long as
+ * the recipe. */
+typedef struct oct_recipe_train_job {
+    size_t struct_size; /**< set by the caller */
+    const char *const *images;
+    int32_t n_images;
+    const char *annotations;
+    int32_t limit, skip_bad;
+    const char *eval_images, *eval_annotations;
+    int32_t eval_limit, eval_every, patience;
+    const char *checkpoints, *tensorboard; /**< folders */
+} oct_recipe_train_job;
+
+OCT_API void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job);
+
 /**
  * Change initialised options where the recipe says something; strings and arrays are borrowed
  * from the recipe, until it is freed or set again. `preprocess` of the options is left alone.
  */
 OCT_API void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *o);
+OCT_API void oct_recipe_get_train(const oct_recipe *r, oct_train_options *o);
 OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o); /**< to calibrate */
 OCT_API void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o);
 

@@ -145,7 +145,7 @@ static const oct_augment_preset presets[] = {
      set_ultralytics},
     {"yolox", "YOLOX: mosaic, rotation, sizes, mixup, colours, mirror images", " yolox ",
      set_yolox},
-    {"yolo_nas", "YOLO-NAS: sizes, mixup, colours, mirror images", " yolo_nas ", set_yolo_nas},
+    {"yolo_nas", "YOLO-NAS: sizes, mixup, colours, mirror images", " yolo-nas ", set_yolo_nas},
     {"nanodet", "NanoDet-Plus: sizes, proportions, brightness, mirror images", " nanodet ",
      set_nanodet},
     {"picodet", "PicoDet, PP-YOLOE, SSD: parts, borders, colours, mirror images", " picodet ssd ",

@@ -19,7 +19,7 @@ typedef struct entry {
     dev_t dir_dev; /* of an output: identified by its folder and name while the file does not
                     * exist */
     ino_t dir_ino;
-    bool is_written;
+    bool is_written, may_repeat;
 } entry;
 
 struct cli_guard {
@@ -159,7 +159,7 @@ static int may_write(void *user, const char *path, char *why, size_t size)
     (void)pthread_mutex_lock(&g->lock);
     e = entry_of(path);
     known = (entry *)find_same(g->out, g->n_out, &e);
-    if (known && known->is_written) {
+    if (known && known->is_written && !known->may_repeat) {
         (void)snprintf(why, size, "this command has written another result under this name");
         no = true;
     } else if (known) {
@@ -245,6 +245,15 @@ oct_status cli_writes(cli *c, const char *option, const char *path)
         free(e.path);
     else
         (void)append(&g->out, &g->n_out, e);
+    return st;
+}
+
+oct_status cli_rewrites(cli *c, const char *option, const char *path)
+{
+    const size_t n = c->guard->n_out;
+    const oct_status st = cli_writes(c, option, path);
+
+    if (!st && c->guard->n_out > n) c->guard->out[n].may_repeat = true;
     return st;
 }
 

@@ -22,6 +22,9 @@ void cli_reads(cli *c, const char *path);
  */
 oct_status cli_writes(cli *c, const char *option, const char *path);
 
+/* The same for a file that is written again and again, each time whole: a checkpoint. */
+oct_status cli_rewrites(cli *c, const char *option, const char *path);
+
 /* Can octet write a network under this name? It writes ONNX only. */
 oct_status cli_check_onnx_name(cli *c, const char *option, const char *path);
 

@@ -230,6 +230,14 @@ static void put_field(oct_str *b, const oct_recipe *r, int i, char group[32])
     oct_str_puts(b, "\n");
 }
 
+/* Does it say anything of training? */
+static bool is_of_training(const oct_recipe *r)
+{
+    for (int i = 0; i < OCT_RECIPE_N_FIELDS; i++)
+        if (r->origin[i] && !strncmp(oct_recipe_fields[i].path, "train.", 6)) return true;
+    return false;
+}
+
 oct_status oct_recipe_text(oct_recipe *r, const char **text)
 {
     OCT_ENTER(r->ctx);
@@ -238,7 +246,7 @@ oct_status oct_recipe_text(oct_recipe *r, const char **text)
     oct_str b;
 
     oct_str_init(&b, r->ctx);
-    oct_str_puts(&b, "# octet quantize --recipe FILE\n");
+    oct_str_printf(&b, "# octet %s --recipe FILE\n", is_of_training(r) ? "train" : "quantize");
     for (int i = 0; i < OCT_RECIPE_N_FIELDS; i++)
         if (r->origin[i] && i != OCT_RECIPE_FAST_BIAS) put_field(&b, r, i, group);
     if (b.failed || !(*text = oct_arena_strdup(r->arena, b.s))) st = OCT_ERR_MEMORY;
@@ -264,6 +272,13 @@ static bool decides_numbers(int field)
     case OCT_RECIPE_REPORT:
     case OCT_RECIPE_THREADS:
     case OCT_RECIPE_FAST_BIAS:
+    case OCT_RECIPE_TRAIN_IMAGES:
+    case OCT_RECIPE_TRAIN_ANNOTATIONS:
+    case OCT_RECIPE_TRAIN_EVAL_IMAGES:
+    case OCT_RECIPE_TRAIN_EVAL_ANNOTATIONS:
+    case OCT_RECIPE_TRAIN_EVAL_LIMIT:
+    case OCT_RECIPE_TRAIN_CHECKPOINTS:
+    case OCT_RECIPE_TRAIN_TENSORBOARD:
         return false;
     default:
         return true;
@@ -299,6 +314,25 @@ oct_status oct_recipe_line(oct_recipe *r, const char **text)
         if (r->origin[i] && decides_numbers(i)) put_inline(&b, r, i, &open);
     oct_str_puts(&b, open ? "}}" : "}");
     if (b.failed || !(*text = oct_arena_strdup(r->arena, b.s))) st = OCT_ERR_MEMORY;
+    oct_str_fini(&b);
+    return st;
+}
+
+oct_status oct_recipe_lines(oct_recipe *r, const char **text)
+{
+    OCT_ENTER(r->ctx);
+    oct_status st = OCT_OK;
+    oct_str b;
+
+    oct_str_init(&b, r->ctx);
+    oct_str_puts(&b, "");
+    for (int i = 0; i < OCT_RECIPE_N_FIELDS; i++) {
+        if (!r->origin[i] || !decides_numbers(i)) continue;
+        oct_str_printf(&b, "%s: ", oct_recipe_fields[i].path);
+        put_value(&b, &oct_recipe_fields[i], &r->values);
+        oct_str_puts(&b, "\n");
+    }
+    if (b.failed || !(*text = oct_arena_strdup(r->arena, b.s ? b.s : ""))) st = OCT_ERR_MEMORY;
     oct_str_fini(&b);
     return st;
 }

@@ -17,6 +17,9 @@ FOLLOWS(oct_scope, types, n_types);
 FOLLOWS(oct_scope, subgraphs, n_subgraphs);
 FOLLOWS(oct_quantize_options, overrides, n_overrides);
 FOLLOWS(oct_recipe_job, input_shapes, n_input_shapes);
+FOLLOWS(oct_recipe_train_job, images, n_images);
+FOLLOWS(oct_train_options, loss_settings, n_loss_settings);
+FOLLOWS(oct_train_options, augment_settings, n_augment_settings);
 
 oct_status oct_recipe_new(oct_ctx *ctx, oct_recipe **out)
 {
@@ -75,7 +78,7 @@ oct_status oct_recipe_load(oct_recipe *r, const char *path)
 oct_status oct_recipe_set(oct_recipe *r, const char *field, const char *value)
 {
     OCT_ENTER(r->ctx);
-    const oct_recipe_source source = {field, true};
+    oct_recipe_source source = {field, true};
     oct_hint hint;
 
     oct_hint_init(&hint, field);
@@ -83,8 +86,10 @@ oct_status oct_recipe_set(oct_recipe *r, const char *field, const char *value)
         const oct_field *f = &oct_recipe_fields[i];
         oct_tree t = {.kind = OCT_TREE_SCALAR, .text = value, .is_plain = true};
 
-        if (!strcmp(f->path, field) || (*f->option && !strcmp(f->option, field)))
+        if (!strcmp(f->path, field) || (*f->option && !strcmp(f->option, field))) {
+            if (*f->option) source.name = f->option;
             return oct_recipe_apply_field(r, &source, i, &t);
+        }
         oct_hint_try(&hint, f->option, strlen(f->option));
         oct_hint_try(&hint, f->path, strlen(f->path));
     }
@@ -135,6 +140,21 @@ void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *o)
     if (r->origin[OCT_RECIPE_IGNORED_SUBGRAPHS]) o->ignored.subgraph_size = sizeof(oct_subgraph);
     if (r->origin[OCT_RECIPE_ONLY_SUBGRAPHS]) o->only.subgraph_size = sizeof(oct_subgraph);
     if (r->origin[OCT_RECIPE_OVERRIDES]) o->override_size = sizeof(oct_quant_override);
+}
+
+void oct_recipe_get_train(const oct_recipe *r, oct_train_options *o)
+{
+    copy_set(r, offsetof(oct_recipe_values, train), sizeof(r->values.train), o, o->struct_size);
+    if (r->origin[OCT_RECIPE_FAMILY]) o->family = r->values.quantize.family;
+    if (r->origin[OCT_RECIPE_SEED]) o->seed = r->values.quantize.seed;
+}
+
+void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job)
+{
+    oct_recipe_train_job all = r->values.train_job;
+
+    all.struct_size = job->struct_size;
+    memcpy(job, &all, OCT_MIN(job->struct_size, sizeof(all)));
 }
 
 void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job)

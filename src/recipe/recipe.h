@@ -61,6 +61,8 @@ typedef struct oct_recipe_values {
     int32_t eval_limit;
     oct_dataset_options data;
     oct_quantize_options quantize;
+    oct_recipe_train_job train_job;
+    oct_train_options train;
 } oct_recipe_values;
 
 struct oct_recipe {

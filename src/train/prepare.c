@@ -43,10 +43,17 @@ static bool is_expectation(const oct_node *n, const oct_tensor *w)
     const int64_t len = oct_tensor_len(w);
     oct_weight_axes axes;
 
-    if (!oct_weight_axes_of(n, &axes) || axes.n_out != 1 || len < 2) return false;
+    if (!n->op->weights.axes(n, &w->type, &axes) || w->type.dim[axes.out] != 1 || len < 2)
+        return false;
     for (int64_t i = 0; i < len; i++)
-        if (((const float *)w->data)[i] != (float)i) return false;
+        if (oct_tensor_get_f64(w, i) != (double)i) return false;
     return true;
+}
+
+/* float64 is for judging gradients with reference kernels. */
+static bool is_float(const oct_tensor *t)
+{
+    return t->type.dtype == OCT_DTYPE_F32 || t->type.dtype == OCT_DTYPE_F64;
 }
 
 /* What operand i of a node is, if training changes it. */
@@ -55,7 +62,7 @@ static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
     const oct_value *v = n->in[i];
     const bool is_layer = n->op->weights.axes != NULL;
 
-    if (!v || !v->data || v->data->type.dtype != OCT_DTYPE_F32) return false;
+    if (!v || !v->data || !is_float(v->data)) return false;
     if (is_norm(n->op) && i >= 1) {
         *kind = i == 1 ? OCT_PARAM_NORM_SCALE : OCT_PARAM_NORM_BIAS;
         return i <= 2;

@@ -46,7 +46,7 @@ static void test_known_numbers(void **state)
     oct_augment_init(&a, oct_augment_preset_of("yolov8"));
     assert_true(a.mosaic == 1 && a.scale_min == 0.5 && a.hsv_s == 0.7 && a.close == 10);
     assert_true(a.keep_side == 2 && a.keep_area == 0.1 && a.keep_aspect == 100);
-    oct_augment_init(&a, oct_augment_preset_of("yolo_nas"));
+    oct_augment_init(&a, oct_augment_preset_of("yolo-nas"));
     assert_true(a.mosaic == 0 && a.mixup == 0.5 && a.translate == 0.25 && a.keep_aspect == 20);
     oct_augment_init(&a, oct_augment_preset_of("yolox"));
     assert_true(a.degrees == 10 && a.shear == 2 && a.mixup == 1 && a.close == 15);

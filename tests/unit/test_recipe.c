@@ -358,6 +358,12 @@ static void every_field_reads_back(void **out)
             strcpy(word, i == OCT_RECIPE_TARGET                                     ? "ort"
                          : i == OCT_RECIPE_FAMILY                                   ? "ssd"
                          : i == OCT_RECIPE_RANGES || i == OCT_RECIPE_CHANNEL_RANGES ? "kl"
+                         : i == OCT_RECIPE_TRAIN_PRESET                             ? "yolox"
+                         : i == OCT_RECIPE_TRAIN_LOSS                               ? "yolo_nas"
+                         : i == OCT_RECIPE_TRAIN_OPTIMIZER                          ? "adamw"
+                         : i == OCT_RECIPE_TRAIN_SCHEDULE                           ? "cosine"
+                         : i == OCT_RECIPE_TRAIN_EMA                                ? "none"
+                         : i == OCT_RECIPE_TRAIN_AUGMENT                            ? "light"
                                                                                     : "some text");
         }
         assert_ok(s->ctx, oct_recipe_set(s->r, f->path, word));

@@ -1,71 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet quantize: a float network and some pictures in, an INT8 network out. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <octet/quant.h>
-#include <octet/recipe.h>
 
 #include "cli/classes.h"
 #include "cli/cli.h"
 #include "cli/command/measure.h"
 #include "cli/command/quantize.h"
+#include "cli/command/recipe.h"
 #include "cli/command/score.h"
 #include "cli/cpu.h"
 #include "cli/data.h"
 #include "cli/guard.h"
 #include "cli/model.h"
-#include "cli/near.h"
 #include "cli/report/report.h"
 
 /* --- options: the fields of a recipe, and what is about recipes --- */
 
-enum {
-#define OCT_FIELD(sym, ...) FIELD_##sym,
-#include <octet/recipe.def>
-#undef OCT_FIELD
-    N_FIELDS
-};
-
-typedef struct args {
-    cli_list words[N_FIELDS]; /* what was typed for each field */
-    bool flags[N_FIELDS];
-    const char *recipe;
-    bool print_recipe;
-} args;
-
-/* Switches are flags, all others take words. */
-#define AS_WORDS(sym)      CLI_LIST, offsetof(args, words) + FIELD_##sym * sizeof(cli_list)
-#define AS_FLAG(sym)       CLI_FLAG, offsetof(args, flags) + FIELD_##sym * sizeof(bool)
-#define OF_TEXT(sym)       AS_WORDS(sym)
-#define OF_CHOICE(sym)     AS_WORDS(sym)
-#define OF_INT(sym)        AS_WORDS(sym)
-#define OF_REAL(sym)       AS_WORDS(sym)
-#define OF_NAMES(sym)      AS_WORDS(sym)
-#define OF_PREPROCESS(sym) AS_WORDS(sym)
-#define OF_LIST(sym)       AS_WORDS(sym)
-#define OF_SUBGRAPHS(sym)  AS_WORDS(sym)
-#define OF_OVERRIDES(sym)  AS_WORDS(sym)
-#define OF_SWITCH(sym)     AS_FLAG(sym)
-#define OF_SWITCH_OFF(sym) AS_FLAG(sym)
-
-#define OPTION(kind, offset, option, metavar, text, def, short_form)                               \
-    {kind, option, offset, metavar, .help = text, .usual = def, .letter = short_form},
-#define EXPANDED(...) OPTION(__VA_ARGS__)
-
 static const cli_opt opts[] = {
-#define OCT_FIELD(sym, path, option, kind, field, metavar, min, max, def, help)                    \
-    EXPANDED(OF_##kind(sym), option, metavar, help, def, FIELD_##sym == FIELD_OUTPUT ? 'o' : 0)
+#define OCT_FIELD           CLI_FIELD_ROW
 #define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
+#define OCT_FIELD_TRAIN(...)
 #include <octet/recipe.def>
 #undef OCT_FIELD
-    {CLI_STR, "recipe", offsetof(args, recipe), "FILE",
-     .help = "read settings from a YAML or JSON file; options change what it says. Configs of NNCF "
-             "and quantization parameters of SuperGradients are read too"},
-    {CLI_FLAG, "print-recipe", offsetof(args, print_recipe),
-     .help = "print the recipe that equals these options, and do nothing else"},
+    CLI_OPT_RECIPE(
+        "read settings from a YAML or JSON file; options change what it says. Configs of NNCF "
+        "and quantization parameters of SuperGradients are read too"),
     {0},
 };
 
@@ -98,7 +60,7 @@ static const cli_example examples[] = {
 /* State of one call. What is opened here is closed by run(). */
 typedef struct job {
     cli *c;
-    const args *a;
+    const cli_recipe_args *a;
     oct_recipe *recipe;
     oct_recipe_job settings;
     oct_graph *g;
@@ -112,68 +74,15 @@ typedef struct job {
     cli_quantize_report report;
 } job;
 
-static oct_status load_recipe(job *j)
-{
-    const char *path = j->a->recipe;
-    cli_near near;
-
-    if (access(path, F_OK) && errno == ENOENT)
-        return cli_fail(j->c, OCT_ERR_ARG, "%s: no such file%s", path, cli_near_file(&near, path));
-    return oct_recipe_load(j->recipe, path);
-}
-
-/* The command line over what the recipe says. */
-static oct_status apply_words(job *j, char **files)
-{
-    const cli_common *common = &j->c->opt;
-    oct_recipe_field f = {.struct_size = sizeof(f)};
-    char number[32];
-    oct_status st = OCT_OK;
-
-    if (files[0]) st = oct_recipe_set(j->recipe, "model", files[0]);
-    for (int32_t i = 0; !st && oct_recipe_field_at(i, &f); i++) {
-        const cli_list *words = &j->a->words[i];
-
-        for (int k = 0; !st && k < words->n; k++)
-            st = oct_recipe_set(j->recipe, f.option, words->items[k]);
-        if (!st && j->a->flags[i])
-            st = oct_recipe_set(j->recipe, f.option,
-                                i == FIELD_IGNORED_VALIDATE || i == FIELD_ONLY_VALIDATE ? "false"
-                                                                                        : "true");
-    }
-    if (!st && common->seed_given) {
-        (void)snprintf(number, sizeof(number), "%lld", (long long)common->seed);
-        st = oct_recipe_set(j->recipe, "seed", number);
-    }
-    if (!st && common->threads) {
-        (void)snprintf(number, sizeof(number), "%lld", (long long)common->threads);
-        st = oct_recipe_set(j->recipe, "threads", number);
-    }
-    return st;
-}
-
 static oct_status read_settings(job *j, char **files)
 {
     oct_status st;
 
-    if ((st = oct_recipe_new(j->c->ctx, &j->recipe))) return st;
-    if (j->a->recipe && (st = load_recipe(j))) return st;
-    for (int32_t i = 0; oct_recipe_note(j->recipe, i); i++)
-        cli_note(j->c, "%s", oct_recipe_note(j->recipe, i));
-    if ((st = apply_words(j, files))) return st;
+    if ((st = cli_recipe_read(j->c, j->a, files, &j->recipe))) return st;
     j->settings.struct_size = sizeof(j->settings);
     oct_recipe_get_job(j->recipe, &j->settings);
     if (j->settings.threads) oct_ctx_set_threads(j->c->ctx, j->settings.threads);
     return OCT_OK;
-}
-
-static oct_status print_recipe(job *j)
-{
-    const char *text = NULL;
-    oct_status st = oct_recipe_text(j->recipe, &text);
-
-    if (!st) (void)fputs(text, stdout);
-    return st;
 }
 
 /* --- checks before the expensive part --- */
@@ -276,21 +185,6 @@ static void warn_if_quantized(const job *j)
                  j->settings.model, n);
 }
 
-static oct_status load_model(job *j)
-{
-    const oct_recipe_job *s = &j->settings;
-    cli_list shapes = {.n = s->n_input_shapes};
-    oct_status st;
-
-    shapes.items = cli_alloc((size_t)shapes.n, sizeof(*shapes.items));
-    for (int i = 0; i < shapes.n; i++)
-        shapes.items[i] = s->input_shapes[i];
-    st = cli_model_load(j->c, s->model, &shapes, &j->g);
-    free(shapes.items);
-    if (!st) warn_if_quantized(j);
-    return st;
-}
-
 /* Before minutes of work: can the network be scored on these labels? */
 static oct_status check_labels(job *j)
 {
@@ -314,7 +208,8 @@ static oct_status open_all(job *j)
     if ((st = oct_recipe_line(j->recipe, &j->options.settings))) return st;
     j->options.source = j->settings.model;
     warn_of_device(j);
-    if ((st = load_model(j))) return st;
+    if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
+    warn_if_quantized(j);
     if ((st = open_data(j))) return st;
     if ((st = check_labels(j))) return st;
     return read_preprocess(j);
@@ -418,7 +313,7 @@ static oct_status work(job *j, char **files)
     oct_status st;
 
     if ((st = read_settings(j, files))) return st;
-    if (j->a->print_recipe) return print_recipe(j);
+    if (j->a->print_recipe) return cli_recipe_print(j->recipe);
     if ((st = check_settings(j))) return st;
     if ((st = quantize(j))) return st;
     r->c = j->c;
@@ -433,21 +328,12 @@ static oct_status work(job *j, char **files)
     return OCT_OK;
 }
 
-/* An error's file name may be the recipe's string, which is freed: copy it. */
-static void keep_reason(cli *c, oct_status st)
-{
-    const char *why = oct_ctx_error(c->ctx), *model = c->model ? c->model : "";
-    const bool named = strncmp(why, model, strlen(model)) == 0;
-
-    if (!c->error[0]) (void)cli_fail(c, st, "%s%s%s", named ? "" : model, named ? "" : ": ", why);
-}
-
 static oct_status run(cli *c, const void *argp, char **files)
 {
     job j = {.c = c, .a = argp};
     const oct_status st = work(&j, files);
 
-    if (st) keep_reason(c, st);
+    if (st) cli_recipe_keep_reason(c, st);
     c->model = NULL;
     free(j.report.report);
     oct_box_eval_free(j.report.boxes[0]);
@@ -485,7 +371,7 @@ const cli_command cmd_quantize = {
         "changed; null: not asked for).",
     .files = file_args,
     .opts = opts,
-    .args_size = sizeof(args),
+    .args_size = sizeof(cli_recipe_args),
     .examples = examples,
     .run = run,
 };

@@ -90,6 +90,13 @@ oct_status cli_json_print(cli *c, const cli_json *j)
     return OCT_OK;
 }
 
+oct_status cli_json_line(cli *c, const cli_json *j)
+{
+    if (json_dumpf(j, stdout, FLAGS | JSON_COMPACT) || fputc('\n', stdout) == EOF || fflush(stdout))
+        return cli_fail(c, OCT_ERR_IO, "cannot write the result: %s", strerror(errno));
+    return OCT_OK;
+}
+
 oct_status cli_json_save(cli *c, const cli_json *j, const char *path)
 {
     char *text = json_dumps(j, FLAGS | JSON_COMPACT);

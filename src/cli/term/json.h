@@ -25,6 +25,9 @@ void cli_json_round(cli_json *to, const char *key, double v, int digits);
 /* Prints to stdout, indented, keys in the order they were added. */
 oct_status cli_json_print(cli *c, const cli_json *j);
 
+/* The same in one line, at once: for results that come one by one. */
+oct_status cli_json_line(cli *c, const cli_json *j);
+
 /* Writes a file: under a temporary name, renamed when whole. */
 oct_status cli_json_save(cli *c, const cli_json *j, const char *path);
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a training job. */
+#ifndef OCT_TRAIN_TRAIN_H
+#define OCT_TRAIN_TRAIN_H
+
+#include <octet/train.h>
+
+#include "augment/batches.h"
+#include "train/events.h"
+#include "train/net.h"
+#include "train/optimizer.h"
+#include "train/settings.h"
+
+struct oct_train {
+    oct_ctx *ctx;
+    oct_train_settings s;
+    oct_detector *detector;
+    oct_batches *batches;
+    oct_train_net *net;
+    oct_optimizer optimizer;
+    const float **grads; /* of each parameter: the plan's, or those of `sum` */
+    float *sum;          /* gradients of several micro-batches; NULL: each step is one */
+    float *ema_weights, *ema_running; /* NULL: no average */
+    int64_t ema_updates;
+    int64_t epoch, batch; /* what comes next: both from 0; between two updates of the weights */
+    int64_t n_batches;    /* of an epoch */
+    uint64_t seed;
+    int n_threads;
+    oct_events *events; /* NULL: none */
+    char *recipe;       /* for checkpoints; NULL: none */
+};
+
+/* Random weights instead of the network's (scratch.c). */
+void oct_train_from_scratch(oct_train_net *net, uint64_t seed);
+
+/* Names the first value that is not finite when the last step is repeated (blame.c). */
+oct_status oct_train_blame(oct_train *t, const char *what);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet train and octet export: what they print, write and refuse; going on after a kill. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+
+/* The demo's detector, and a few pictures of shapes. */
+static char detector[1024];
+
+#define DATA "--images s/train --annotations s/train.json --labels s/names.txt "
+#define FEW  "--epochs 2 --batch 2 --augment none --warmup-epochs -1 "
+
+static int train(place *p, const char *more)
+{
+    char words[1024];
+
+    assert_true(snprintf(words, sizeof(words), "train %s " DATA FEW "%s", detector, more) <
+                (int)sizeof(words));
+    return octet(p, words);
+}
+
+static int setup_data(void **state)
+{
+    place *p;
+
+    if (place_setup(state)) return -1;
+    p = *state;
+    return octet(p, "synth --out s --split train --count 6 --size 128 --seed 3");
+}
+
+static json_t *line(place *p, int i)
+{
+    const char *text = p->last.out;
+    json_t *j;
+
+    for (; i > 0 && text; i--)
+        text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
+    assert_non_null(text);
+    j = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_non_null(j);
+    return j;
+}
+
+static void writes_a_network_and_checkpoints(void **state)
+{
+    place *p = *state;
+    json_t *first, *second;
+
+    assert_int_equal(train(p, "-o new.onnx --json"), 0);
+    first = line(p, 0);
+    second = line(p, 1);
+    assert_int_equal(json_integer_value(json_object_get(first, "epoch")), 1);
+    assert_int_equal(json_integer_value(json_object_get(second, "step")), 6);
+    assert_true(json_real_value(json_object_get(first, "loss")) > 0);
+    assert_int_equal(json_object_size(json_object_get(first, "parts")), 3);
+    assert_true(exists(p, "new.onnx"));
+    assert_true(exists(p, "new.train/last.safetensors"));
+    json_decref(first);
+    json_decref(second);
+    assert_int_equal(octet(p, "export new.train/last.safetensors -o out.onnx"), 0);
+    assert_int_equal(octet(p, "eval out.onnx " DATA "--json"), 0);
+    assert_int_equal(octet(p, "eval new.train/last.safetensors " DATA "--json"), 0);
+}
+
+static void shows_what_it_does(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(train(p, "-o new.onnx --eval-images s/train --eval-annotations s/train.json"),
+                     0);
+    must_contain(p->last.out, "yolo_nas");
+    must_contain(p->last.out, "epoch");
+    must_contain(p->last.out, "best");
+    must_contain(p->last.out, "new.onnx");
+    assert_true(exists(p, "new.train/best.safetensors"));
+    assert_int_equal(train(p, "--show-batch batch.jpg"), 0);
+    assert_true(exists(p, "batch.jpg"));
+}
+
+/* Killed at any moment, and resumed until it is done: the same bytes as without. */
+static void goes_on_bit_for_bit(void **state)
+{
+    place *p = *state;
+    char words[1024];
+
+    assert_int_equal(train(p, "-o whole.onnx --quiet"), 0);
+    assert_true(snprintf(words, sizeof(words), "train %s " DATA FEW "-o part.onnx --quiet",
+                         detector) < (int)sizeof(words));
+    for (int i = 0; i < 3; i++) {
+        (void)octet_interrupted(p, words, 900 + 700 * i, SIGKILL);
+        if (!exists(p, "part.train/last.safetensors")) continue;
+        assert_true(snprintf(words, sizeof(words),
+                             "train %s " DATA FEW
+                             "-o part.onnx --quiet --resume part.train/last.safetensors",
+                             detector) < (int)sizeof(words));
+    }
+    assert_int_equal(octet(p, words), 0);
+    assert_true(snprintf(words, sizeof(words), "cmp %s/whole.onnx %s/part.onnx", p->dir, p->dir) <
+                (int)sizeof(words));
+    assert_int_equal(system(words), 0);
+}
+
+static void mistakes_are_explained(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(train(p, "-o new.onnx --loss yolonas"), 2);
+    must_contain(p->last.err, "yolo_nas");
+    assert_int_equal(train(p, "-o new.onnx --optimizer adamx"), 2);
+    must_contain(p->last.err, "adam");
+    assert_int_equal(train(p, "-o new.onnx --loss-set weight_iou=much"), 2);
+    must_contain(p->last.err, "weight_iou");
+    assert_int_equal(train(p, "-o new.onnx --freeze-name no_such_layer"), 2);
+    must_contain(p->last.err, "no_such_layer");
+    assert_int_equal(
+        train(
+            p,
+            "-o new.onnx --optimizer sgd --rate 1000 --weight-decay 10 --decay-all --clip-norm -1"),
+        1);
+    must_contain(p->last.err, "not finite");
+    write_file(p, "bad.safetensors", "\x08\0\0\0\0\0\0\0{\"a\":1}}", 16);
+    assert_int_equal(train(p, "-o new.onnx --resume bad.safetensors"), 1);
+    must_contain(p->last.err, "bad.safetensors");
+}
+
+static void other_settings_are_not_resumed(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(train(p, "-o a.onnx --quiet"), 0);
+    assert_int_not_equal(train(p, "-o b.onnx --rate 0.5 --resume a.train/last.safetensors"), 0);
+    must_contain(p->last.err, "rate");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(writes_a_network_and_checkpoints, setup_data,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(shows_what_it_does, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_are_explained, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(other_settings_are_not_resumed, setup_data, place_teardown),
+    };
+
+    const char *root = getenv("OCTET_SOURCE_ROOT");
+
+    if (argc < 2) return 2;
+    place_set_program(argv[1]);
+    (void)snprintf(detector, sizeof(detector), "%s/examples/demo/detector.onnx", root ? root : ".");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

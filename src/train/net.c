@@ -349,6 +349,11 @@ void *oct_train_net_input(const oct_train_net *t, const char *name)
     return strcmp(name, t->labels->name) == 0 ? t->labels_data : NULL;
 }
 
+const oct_node *oct_train_net_loss_node(const oct_train_net *t)
+{
+    return t->found.loss->producer;
+}
+
 const char *oct_train_net_why(const oct_train_net *t)
 {
     return t->found.why;

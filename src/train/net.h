@@ -48,6 +48,7 @@ oct_graph *oct_train_net_source(const oct_train_net *t);
 float *oct_train_net_images(const oct_train_net *t, int64_t *n); /* to be filled for each step */
 float *oct_train_net_labels(const oct_train_net *t, int64_t *n);
 void *oct_train_net_input(const oct_train_net *t, const char *name); /* memory of any input */
+const oct_node *oct_train_net_loss_node(const oct_train_net *t);
 const char *oct_train_net_why(const oct_train_net *t); /* where the predictions were found */
 size_t oct_train_net_bytes(const oct_train_net *t);    /* activations, gradients, inputs */
 const oct_plan *oct_train_net_plan(const oct_train_net *t);

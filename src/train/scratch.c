@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "op/channels.h"
 #include "op/op.h"
 #include "train/train.h"
 
@@ -62,10 +63,32 @@ static void start(const oct_param *p, float *w, oct_rng *rng)
     }
 }
 
-void oct_train_from_scratch(oct_train_net *net, uint64_t seed)
+/*
+ * Biases of the layers that make class logits say at first that each class is there with
+ * probability .01, since most anchors see nothing: otherwise the first steps only learn that.
+ */
+static void lower_logits(oct_train_net *net, const oct_value *v, int depth)
+{
+    const oct_params *p = oct_train_net_params(net);
+    const oct_node *n = v->producer;
+    int32_t i;
+
+    if (!n || depth == 0) return;
+    if (oct_node_moves_data(n)) {
+        for (int32_t k = 0; k < oct_node_n_data(n); k++)
+            lower_logits(net, n->in[k], depth - 1);
+        return;
+    }
+    if (!n->op->weights.axes || !oct_node_in(n, 2)) return;
+    i = oct_params_find(p, n->in[2]->name);
+    if (i >= 0) fill(oct_train_net_weights(net) + p->v[i].offset, p->v[i].len, logf(.01f / .99f));
+}
+
+void oct_train_from_scratch(oct_train_net *net, int64_t n_classes, uint64_t seed)
 {
     const oct_params *p = oct_train_net_params(net), *stats = oct_train_net_stats(net);
     float *w = oct_train_net_weights(net), *running = oct_train_net_running(net);
+    const oct_value *first;
     oct_rng rng;
 
     for (int32_t i = 0; i < p->n; i++) {
@@ -75,4 +98,8 @@ void oct_train_from_scratch(oct_train_net *net, uint64_t seed)
     /* Statistics come in pairs: mean, variance. */
     for (int32_t i = 0; i < stats->n; i++)
         fill(running + stats->v[i].offset, stats->v[i].len, i % 2 ? 1.0f : 0.0f);
+    /* The first prediction, if it is logits of classes. */
+    first = oct_train_net_loss_node(net)->in[0];
+    if (n_classes > 0 && first->type.dim[first->type.rank - 1] == n_classes)
+        lower_logits(net, first, 8);
 }

@@ -92,7 +92,8 @@ static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_op
     };
 
     OCT_TRY(oct_train_net_new(g, &net, &t->net));
-    if (o->from_scratch) oct_train_from_scratch(t->net, o->seed);
+    if (o->from_scratch)
+        oct_train_from_scratch(t->net, oct_detector_n_classes(t->detector), o->seed);
     return OCT_OK;
 }
 

@@ -30,8 +30,8 @@ struct oct_train {
     char *recipe;       /* for checkpoints; NULL: none */
 };
 
-/* Random weights instead of the network's (scratch.c). */
-void oct_train_from_scratch(oct_train_net *net, uint64_t seed);
+/* Random weights instead of the network's (scratch.c). n_classes: of the network; 0: not known. */
+void oct_train_from_scratch(oct_train_net *net, int64_t n_classes, uint64_t seed);
 
 /* Names the first value that is not finite when the last step is repeated (blame.c). */
 oct_status oct_train_blame(oct_train *t, const char *what);

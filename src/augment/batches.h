@@ -27,6 +27,7 @@ typedef struct oct_batches_options {
     bool shuffle;
     bool drop_last;    /* leave an incomplete last batch out (if there is a complete one) */
     bool classes;      /* labels are classes of pictures; else boxes */
+    bool no_labels;    /* pictures alone: all rows of labels are unused ones */
     int64_t n_epochs;  /* of the training, for the setting `close`; 0: not known, it never closes */
     int32_t max_boxes; /* rows of labels for each picture; 0: chosen, see oct_batches_max_boxes() */
     /* Network's class of each category of the dataset, -1: it has none. NULL: the same numbers.

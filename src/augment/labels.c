@@ -16,7 +16,7 @@ static int32_t class_of(const oct_train_labels *l, int32_t category)
 
 bool oct_train_box_of(const oct_train_labels *l, const oct_label *from, oct_train_box *out)
 {
-    const int32_t k = class_of(l, from->category);
+    const int32_t k = l->none ? -1 : class_of(l, from->category);
 
     if (k < 0 || from->is_crowd || !(from->width > 0) || !(from->height > 0)) return false;
     *out = (oct_train_box){
@@ -102,7 +102,7 @@ static oct_status check_kind(const oct_train_labels *l)
                         oct_dataset_kind(l->d));
     if (oct_dataset_size(l->d) < 1)
         return oct_fail(l->ctx, OCT_ERR_ARG, "the dataset has no pictures to train on");
-    if (!l->classes && !l->d->is_boxes)
+    if (!l->classes && !l->none && !l->d->is_boxes)
         return oct_fail(l->ctx, OCT_ERR_ARG,
                         "boxes are missing: labels are COCO .json, a folder of VOC .xml or YOLO "
                         ".txt, or a data.yaml; this is a dataset of kind '%s'",
@@ -123,6 +123,15 @@ static oct_status copy_map(oct_train_labels *l, const oct_batches_options *o)
     return OCT_OK;
 }
 
+/* Every picture is good without labels. */
+static oct_status take_all(oct_train_labels *l, int64_t n)
+{
+    for (l->n_usable = 0; l->n_usable < n; l->n_usable++)
+        l->usable[l->n_usable] = l->n_usable;
+    l->most_boxes = 1; /* a row that is never used */
+    return OCT_OK;
+}
+
 static oct_status read_all(oct_train_labels *l, const oct_batches_options *o)
 {
     const int64_t n = oct_dataset_size(l->d);
@@ -130,6 +139,7 @@ static oct_status read_all(oct_train_labels *l, const oct_batches_options *o)
     OCT_TRY(check_kind(l));
     OCT_TRY(copy_map(l, o));
     if (!(l->usable = oct_calloc(l->ctx, (size_t)n, sizeof(*l->usable)))) return OCT_ERR_MEMORY;
+    if (l->none) return take_all(l, n);
     for (int64_t i = 0; i < n; i++)
         OCT_TRY(l->classes ? check_picture(l, i) : check_boxes(l, i));
     if (!l->n_usable || (!l->classes && !l->most_boxes))
@@ -147,6 +157,7 @@ oct_status oct_train_labels_new(oct_ctx *ctx, const oct_dataset *d, const oct_ba
     *out = (oct_train_labels){.ctx = ctx,
                               .d = d,
                               .classes = o->classes,
+                              .none = o->no_labels,
                               .skip_unknown = o->skip_unknown,
                               .n_classes = o->n_classes};
     if ((st = read_all(out, o))) oct_train_labels_free(out);

@@ -17,6 +17,7 @@ typedef struct oct_train_labels {
     oct_ctx *ctx;
     const oct_dataset *d;
     bool classes; /* of pictures, not boxes */
+    bool none;    /* labels are not looked at */
     bool skip_unknown;
     int32_t *class_map; /* NULL: the same numbers */
     int32_t n_class_map, n_classes;

@@ -10,6 +10,7 @@
 #include "exec/run.h"
 #include "grad/grad.h"
 #include "op/op.h"
+#include "train/teacher.h"
 
 enum { ALIGN_FLOATS = 16 }; /* 64 bytes: what is bound so is read in place */
 
@@ -29,6 +30,8 @@ struct oct_train_net {
     int64_t images_len, labels_len;
     oct_plan *plan;
     oct_run *run;
+    oct_graph *as_it_came; /* for a teacher, while it is built; NULL: none */
+    oct_teacher *teacher;  /* NULL: labels teach */
 };
 
 /* --- the graph --- */
@@ -82,7 +85,7 @@ static oct_status attach_loss(oct_train_net *t, const oct_train_net_options *o)
 {
     oct_loss_job job = {.g = t->g};
 
-    OCT_TRY(add_labels(t, o));
+    if (!o->loss->has_no_labels) OCT_TRY(add_labels(t, o));
     job.labels = t->labels;
     oct_loss_defaults(o->loss, &job);
     for (int32_t i = 0; i < o->n_loss_settings; i++)
@@ -195,10 +198,11 @@ static oct_status take_values(oct_train_net *t, const oct_train_prepared *p)
     return oct_params_finish(&t->stats);
 }
 
-static oct_status take_memory(oct_train_net *t)
+static oct_status take_memory(oct_train_net *t, const oct_train_net_options *o)
 {
     t->images_len = oct_type_len(&t->image->type);
-    t->labels_len = oct_type_len(&t->labels->type);
+    t->labels_len = t->labels ? oct_type_len(&t->labels->type)
+                              : (int64_t)o->batch * o->max_boxes * OCT_LABEL_SIZE;
     t->weights = oct_params_buffer(&t->params);
     t->running = oct_params_buffer(&t->stats);
     t->images_data = oct_calloc(t->ctx, (size_t)t->images_len, sizeof(float));
@@ -219,6 +223,22 @@ static oct_status bind_flat(oct_train_net *t, const oct_params *p, const float *
     return OCT_OK;
 }
 
+/* The inputs that a teacher fills. */
+static oct_status bind_teacher(oct_train_net *t, int32_t n_threads)
+{
+    const oct_loss_pair *pairs = t->found.pairs;
+
+    OCT_TRY(oct_teacher_new(t->as_it_came, pairs, t->found.n_pairs, t->image->name, t->images_data,
+                            n_threads, &t->teacher));
+    for (int32_t i = 0; i < t->found.n_pairs; i++) {
+        size_t size = 0;
+        const void *data = oct_teacher_value(t->teacher, i, &size);
+
+        OCT_TRY(oct_run_bind_input(t->run, pairs[i].teacher->name, data, size));
+    }
+    return OCT_OK;
+}
+
 static oct_status compile(oct_train_net *t, int32_t n_threads)
 {
     oct_plan_options o;
@@ -232,6 +252,7 @@ static oct_status compile(oct_train_net *t, int32_t n_threads)
     OCT_TRY(bind_flat(t, &t->stats, t->running));
     OCT_TRY(oct_run_bind_input(t->run, t->image->name, t->images_data,
                                (size_t)t->images_len * sizeof(float)));
+    if (!t->labels) return bind_teacher(t, n_threads);
     (void)oct_type_bytes(&t->labels->type, &size);
     return oct_run_bind_input(t->run, t->labels->name, t->labels_data, size);
 }
@@ -248,6 +269,7 @@ static oct_status build(oct_train_net *t, const oct_graph *g, const oct_train_ne
     if (t->image->type.dtype != OCT_DTYPE_F32)
         return oct_fail(t->ctx, OCT_ERR_TYPE, "input '%s' is not float32: it cannot be trained",
                         image->name);
+    if (o->loss->has_no_labels) OCT_TRY(oct_graph_clone(t->g, &t->as_it_came));
     OCT_TRY(oct_train_prepare(t->g, &o->prepare, &p));
     OCT_TRY(attach_loss(t, o));
     OCT_TRY(keep_upstream(t, &p));
@@ -255,7 +277,7 @@ static oct_status build(oct_train_net *t, const oct_graph *g, const oct_train_ne
         return oct_fail(t->ctx, OCT_ERR_UNSUPPORTED, "the network has no float weights to train");
     OCT_TRY(differentiate(t, &p));
     OCT_TRY(take_values(t, &p));
-    OCT_TRY(take_memory(t));
+    OCT_TRY(take_memory(t, o));
     return compile(t, o->n_threads);
 }
 
@@ -281,6 +303,7 @@ oct_status oct_train_net_new(const oct_graph *g, const oct_train_net_options *o,
 void oct_train_net_free(oct_train_net *t)
 {
     if (!t) return;
+    oct_teacher_free(t->teacher);
     oct_run_free(t->run);
     oct_plan_free(t->plan);
     oct_free(t->ctx, t->weights);
@@ -289,6 +312,7 @@ void oct_train_net_free(oct_train_net *t)
     oct_params_fini(&t->stats);
     oct_free(t->ctx, t->images_data);
     oct_free(t->ctx, t->labels_data);
+    oct_graph_free(t->as_it_came);
     oct_graph_free(t->g);
     oct_graph_free(t->source);
     oct_free(t->ctx, t);
@@ -340,13 +364,17 @@ float *oct_train_net_labels(const oct_train_net *t, int64_t *n)
 
 void *oct_train_net_input(const oct_train_net *t, const char *name)
 {
+    size_t size = 0;
     const int32_t param = oct_params_find(&t->params, name),
                   stat = oct_params_find(&t->stats, name);
 
     if (param >= 0) return t->weights + t->params.v[param].offset;
     if (stat >= 0) return t->running + t->stats.v[stat].offset;
     if (strcmp(name, t->image->name) == 0) return t->images_data;
-    return strcmp(name, t->labels->name) == 0 ? t->labels_data : NULL;
+    for (int32_t i = 0; t->teacher && i < t->found.n_pairs; i++)
+        if (strcmp(name, t->found.pairs[i].teacher->name) == 0)
+            return (void *)(uintptr_t)oct_teacher_value(t->teacher, i, &size);
+    return t->labels && strcmp(name, t->labels->name) == 0 ? t->labels_data : NULL;
 }
 
 const oct_node *oct_train_net_loss_node(const oct_train_net *t)
@@ -385,6 +413,7 @@ static const float *output(const oct_train_net *t, int32_t i)
 
 oct_status oct_train_net_step(oct_train_net *t)
 {
+    if (t->teacher) OCT_TRY(oct_teacher_run(t->teacher));
     return oct_run_execute(t->run);
 }
 

@@ -53,7 +53,8 @@ static oct_status open_batches(oct_train *t, const oct_dataset *d, const oct_tra
         .augment = &t->s.augment,
         .seed = o->seed,
         .shuffle = true,
-        .classes = !t->s.loss->has_boxes,
+        .classes = !t->s.loss->has_boxes && !t->s.loss->has_no_labels,
+        .no_labels = t->s.loss->has_no_labels,
         .n_epochs = t->s.epochs,
         .max_boxes = o->max_boxes,
         .n_classes = oct_detector_n_classes(t->detector),
@@ -67,7 +68,7 @@ static oct_status open_batches(oct_train *t, const oct_dataset *d, const oct_tra
     oct_detector_preprocess(t->detector, &p);
     if (o->preprocess) memcpy(&p, o->preprocess, OCT_MIN(o->preprocess->struct_size, sizeof(p)));
     b.preprocess = &p;
-    if (!b.classes) st = map_classes(t, d, &to);
+    if (t->s.loss->has_boxes) st = map_classes(t, d, &to);
     b.class_map = to;
     if (!st) st = oct_batches_new(t->ctx, d, &b, &t->batches);
     oct_free(t->ctx, to);

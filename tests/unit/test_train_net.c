@@ -54,13 +54,14 @@ static void make_classifier(fixture *f)
     assert_ok(f->ctx, oct_graph_add_output(f->g, y));
 }
 
-static oct_train_net *make_net(fixture *f, bool freeze)
+static oct_train_net *make_net_for(fixture *f, const char *loss, bool freeze)
 {
     const oct_train_net_options o = {
         .batch = BATCH,
         .width = SIDE,
         .height = SIDE,
-        .loss = oct_loss_find("classify"),
+        .max_boxes = 1,
+        .loss = oct_loss_find(loss),
         .prepare = {.freeze_statistics = freeze},
     };
     oct_train_net *t = NULL;
@@ -68,6 +69,11 @@ static oct_train_net *make_net(fixture *f, bool freeze)
     assert_non_null(o.loss);
     assert_ok(f->ctx, oct_train_net_new(f->g, &o, &t));
     return t;
+}
+
+static oct_train_net *make_net(fixture *f, bool freeze)
+{
+    return make_net_for(f, "classify", freeze);
 }
 
 /* The brightest colour is the class. */
@@ -187,12 +193,76 @@ static void learns(void **state)
     oct_train_net_free(t);
 }
 
+/* The network as it came teaches itself: nothing to learn, until weights are changed. */
+static void teaches_itself(void **state)
+{
+    fixture *f = *state;
+    oct_train_net *t;
+    int64_t n = 0;
+
+    make_classifier(f);
+    t = make_net_for(f, "distill", true);
+    for (int64_t i = 0; i < (int64_t)BATCH * 3 * SIDE * SIDE; i++)
+        oct_train_net_images(t, &n)[i] = (float)oct_rng_f64(&rng);
+    assert_ok(f->ctx, oct_train_net_step(t));
+    assert_true(fabs(oct_train_net_loss(t)) < 1e-6);
+    oct_train_net_weights(t)[0] += 1;
+    assert_ok(f->ctx, oct_train_net_step(t));
+    assert_true(oct_train_net_loss(t) > 1e-5);
+    oct_train_net_free(t);
+}
+
+/* --- memory --- */
+
+static size_t n_allocations;
+
+static void *count_alloc(void *user, size_t size)
+{
+    (void)user;
+    n_allocations++;
+    return aligned_alloc(64, (size + 63) / 64 * 64);
+}
+
+static void count_free(void *user, void *p)
+{
+    (void)user;
+    free(p);
+}
+
+static void steps_do_not_allocate(void **state)
+{
+    const oct_allocator counting = {count_alloc, count_free, NULL};
+    fixture f = {.ctx = oct_ctx_new(&counting)};
+    oct_train_net *t;
+    size_t before;
+
+    (void)state;
+    assert_non_null(f.ctx);
+    assert_ok(f.ctx, oct_graph_new(f.ctx, "test", &f.g));
+    f.b.g = f.g;
+    make_classifier(&f);
+    t = make_net(&f, false);
+    fill(t);
+    assert_ok(f.ctx, oct_train_net_step(t));
+    before = n_allocations;
+    for (int i = 0; i < 3; i++) {
+        assert_ok(f.ctx, oct_train_net_step(t));
+        oct_train_net_keep_stats(t);
+    }
+    assert_int_equal(n_allocations, before);
+    oct_train_net_free(t);
+    oct_graph_free(f.g);
+    oct_ctx_free(f.ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(finds_parameters, setup, teardown),
         cmocka_unit_test_setup_teardown(gradients_are_slopes, setup, teardown),
         cmocka_unit_test_setup_teardown(learns, setup, teardown),
+        cmocka_unit_test_setup_teardown(teaches_itself, setup, teardown),
+        cmocka_unit_test(steps_do_not_allocate),
     };
 
     return run_test_group(tests);

@@ -174,8 +174,8 @@ static oct_status read_preprocess(job *j)
     oct_status st;
 
     if ((st = oct_detector_new(j->g, j->options.family, &d))) return st;
-    if (!(st = cli_labels_set(j->c, d, j->names, j->settings.labels)))
-        st = cli_classes_note(j->c, d, j->images);
+    st = cli_labels_set(j->c, d, j->names, j->settings.labels);
+    if (!st && oct_dataset_n_categories(j->images) > 0) st = cli_classes_note(j->c, d, j->images);
     oct_preprocess_init(&j->preprocess);
     oct_detector_preprocess(d, &j->preprocess);
     if (!st && j->settings.preprocess)

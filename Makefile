@@ -80,11 +80,19 @@ check-peers: all $(PEERS)/ready
 		--count $(if $(QUICK),100,2500) || status=1; \
 	exit $$status
 
+# BENCH=train: steps of training beside PyTorch instead.
+ifeq ($(BENCH),train)
+bench-peers: all $(LOSS_PEERS)/ready
+	@ninja -C $(BUILD) tests/bench_train >/dev/null
+	@$(LOSS_PEERS)/bin/python tests/peers/bench_train.py $(BUILD)/tests/bench_train \
+		--threads $(THREADS) --json $(BUILD)/bench-train.json
+else
 bench-peers: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/bench_peers.py $(BUILD)/octet --threads $(THREADS) \
 		--json $(BUILD)/bench-peers.json --figures docs/figures.tsv
 	@$(PEERS_PYTHON) tests/peers/bench_quantize.py $(BUILD)/octet --threads $(THREADS) \
 		--json $(BUILD)/bench-quantize.json
+endif
 
 # ACCURACY: further options, as in ACCURACY='--targets ort --speed'. Figures of the whole set of pictures
 # go to docs/figures.tsv, and from there into the pages.

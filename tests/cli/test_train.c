@@ -89,7 +89,7 @@ static void goes_on_bit_for_bit(void **state)
     assert_true(snprintf(words, sizeof(words), "train %s " DATA FEW "-o part.onnx --quiet",
                          detector) < (int)sizeof(words));
     for (int i = 0; i < 3; i++) {
-        (void)octet_interrupted(p, words, 900 + 700 * i, SIGKILL);
+        (void)octet_interrupted(p, words, 900 + 700 * i, i == 1 ? SIGTERM : SIGKILL);
         if (!exists(p, "part.train/last.safetensors")) continue;
         assert_true(snprintf(words, sizeof(words),
                              "train %s " DATA FEW
@@ -100,6 +100,20 @@ static void goes_on_bit_for_bit(void **state)
     assert_true(snprintf(words, sizeof(words), "cmp %s/whole.onnx %s/part.onnx", p->dir, p->dir) <
                 (int)sizeof(words));
     assert_int_equal(system(words), 0);
+}
+
+/* Whatever it is doing: the state between two steps is saved, and a line says how to go on. */
+static void interrupts_save(void **state)
+{
+    place *p = *state;
+    char words[1024];
+
+    assert_true(snprintf(words, sizeof(words),
+                         "train %s " DATA "--epochs 10000 --batch 2 --augment none -o long.onnx",
+                         detector) < (int)sizeof(words));
+    assert_int_equal(octet_interrupted(p, words, 2500, SIGTERM), 128 + SIGTERM);
+    assert_true(exists(p, "long.train/last.safetensors"));
+    assert_false(exists(p, "long.onnx"));
 }
 
 static void mistakes_are_explained(void **state)
@@ -141,6 +155,7 @@ int main(int argc, char **argv)
                                         place_teardown),
         cmocka_unit_test_setup_teardown(shows_what_it_does, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(interrupts_save, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(other_settings_are_not_resumed, setup_data, place_teardown),
     };

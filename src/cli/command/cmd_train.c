@@ -245,7 +245,6 @@ static oct_status finish_epoch(job *j)
 
     t->is_measured = t->is_best = false;
     if (is_due(j) && (st = measure(j, &accuracy))) return st;
-    cli_hold_interrupts();
     st = oct_train_save(t->train, j->last);
     if (!st && t->is_measured && accuracy > t->best) {
         t->is_best = true;
@@ -253,7 +252,6 @@ static oct_status finish_epoch(job *j)
         t->best_epoch = t->epoch.epoch;
         st = oct_train_save(t->train, j->best);
     }
-    cli_release_interrupts();
     return st ? st : cli_train_print_epoch(j->c, t);
 }
 
@@ -282,12 +280,14 @@ static oct_status train(job *j)
     t->best = -1;
     t->epoch.struct_size = sizeof(t->epoch);
     cli_train_print_start(j->c, t);
+    cli_hold_interrupts(); /* a step may be long: what was learned is saved before the end */
     while (!st && !oct_train_is_done(t->train) && is_patient(j)) {
         st = oct_train_run(t->train, &t->epoch);
         cli_progress_end(j->c);
-        if (st == OCT_ERR_CANCELLED) return stop(j);
         if (!st) st = finish_epoch(j);
     }
+    if (st == OCT_ERR_CANCELLED) st = stop(j);
+    cli_release_interrupts();
     return st;
 }
 

@@ -116,6 +116,10 @@ OCT_API int32_t oct_train_is_done(const oct_train *t); /**< 1: all epochs were t
 /** The network as it is now, which the caller frees; with averaged weights if there are such. */
 OCT_API oct_status oct_train_graph(const oct_train *t, oct_graph **out);
 
+/** Which epoch was the best so far, by the caller's measure: checkpoints keep it. */
+OCT_API void oct_train_set_best(oct_train *t, int32_t epoch, double accuracy);
+OCT_API int32_t oct_train_best(const oct_train *t, double *accuracy); /**< 0: none was told */
+
 /** \name Checkpoints: everything a job needs to go on, in one safetensors file */
 /**@{*/
 OCT_API oct_status oct_train_save(const oct_train *t, const char *path);

@@ -10,6 +10,7 @@
 #include "train/train.h"
 
 #define NOTE_BATCH "batch" /* of the epoch at work, from 0: what comes next */
+#define NOTE_BEST  "best"  /* EPOCH ACCURACY */
 
 static void describe(const oct_train *t, oct_run_state *r)
 {
@@ -35,14 +36,15 @@ static void describe(const oct_train *t, oct_run_state *r)
 oct_status oct_train_save(const oct_train *t, const char *path)
 {
     OCT_ENTER(t->ctx);
-    char batch[32];
-    const oct_prop notes[] = {{NOTE_BATCH, batch}};
+    char batch[32], best[64];
+    const oct_prop notes[] = {{NOTE_BATCH, batch}, {NOTE_BEST, best}};
     oct_run_state r;
 
     describe(t, &r);
     (void)snprintf(batch, sizeof(batch), "%" PRId64, t->batch);
     r.notes = notes;
-    r.n_notes = 1;
+    (void)snprintf(best, sizeof(best), "%d %.17g", (int)t->best_epoch, t->best);
+    r.n_notes = 2;
     return oct_checkpoint_save(t->ctx, path, &r);
 }
 
@@ -58,6 +60,31 @@ static oct_status read_batch(oct_train *t, const oct_checkpoint *c, const char *
                         "is it of other pictures?",
                         path, t->n_batches);
     return OCT_OK;
+}
+
+static void read_best(oct_train *t, const oct_checkpoint *c)
+{
+    const char *text = oct_checkpoint_note(c, NOTE_BEST);
+    char *end = NULL;
+    long epoch;
+
+    if (!text) return;
+    epoch = strtol(text, &end, 10);
+    if (epoch < 1 || epoch > t->epoch || *end != ' ') return;
+    t->best_epoch = (int32_t)epoch;
+    t->best = strtod(end, NULL);
+}
+
+void oct_train_set_best(oct_train *t, int32_t epoch, double accuracy)
+{
+    t->best_epoch = epoch;
+    t->best = accuracy;
+}
+
+int32_t oct_train_best(const oct_train *t, double *accuracy)
+{
+    *accuracy = t->best;
+    return t->best_epoch;
 }
 
 static oct_status restore(oct_train *t, const oct_checkpoint *c, const char *path)
@@ -78,6 +105,7 @@ static oct_status restore(oct_train *t, const oct_checkpoint *c, const char *pat
     t->epoch = r.epoch;
     t->batch = batch;
     t->ema_updates = r.ema_updates;
+    read_best(t, c);
     return OCT_OK;
 }
 

@@ -26,6 +26,8 @@ struct oct_train {
     int64_t n_batches;    /* of an epoch */
     uint64_t seed;
     int n_threads;
+    int32_t best_epoch; /* by the caller's measure; 0: none */
+    double best;
     oct_events *events; /* NULL: none */
     char *recipe;       /* for checkpoints; NULL: none */
 };

@@ -241,17 +241,18 @@ static oct_status finish_epoch(job *j)
 {
     cli_training *t = &j->t;
     double accuracy = -1;
-    oct_status st;
+    oct_status st = OCT_OK;
 
     t->is_measured = t->is_best = false;
     if (is_due(j) && (st = measure(j, &accuracy))) return st;
-    st = oct_train_save(t->train, j->last);
-    if (!st && t->is_measured && accuracy > t->best) {
+    if (t->is_measured && accuracy > t->best) {
         t->is_best = true;
         t->best = accuracy;
         t->best_epoch = t->epoch.epoch;
+        oct_train_set_best(t->train, t->best_epoch, t->best);
         st = oct_train_save(t->train, j->best);
     }
+    if (!st) st = oct_train_save(t->train, j->last);
     return st ? st : cli_train_print_epoch(j->c, t);
 }
 
@@ -277,7 +278,8 @@ static oct_status train(job *j)
     cli_training *t = &j->t;
     oct_status st = OCT_OK;
 
-    t->best = -1;
+    t->best_epoch = oct_train_best(t->train, &t->best);
+    if (!t->best_epoch) t->best = -1;
     t->epoch.struct_size = sizeof(t->epoch);
     cli_train_print_start(j->c, t);
     cli_hold_interrupts(); /* a step may be long: what was learned is saved before the end */
@@ -297,6 +299,10 @@ static oct_status write_network(job *j)
     oct_graph *g = NULL;
     oct_status st;
 
+    if (j->t.best_epoch && access(j->best, R_OK)) { /* resumed with another folder */
+        cli_note(j->c, "%s is not there: the network of the last epoch is written", j->best);
+        j->t.best_epoch = 0;
+    }
     st = j->t.best_epoch ? oct_checkpoint_load(j->c->ctx, j->best, &g)
                          : oct_train_graph(j->t.train, &g);
     if (!st) st = oct_onnx_save(g, j->settings.output, NULL);

@@ -152,7 +152,7 @@ static oct_status set_schedule(oct_ctx *ctx, const oct_train_options *o, oct_tra
         s->schedule.horizon = s->schedule.constant_end = 0;
     }
     if (o->momentum > 0) s->schedule.momentum = o->momentum;
-    if (o->final_rate) s->schedule.final_ratio = OCT_MAX(o->final_rate, 0);
+    if (o->final_rate != 0) s->schedule.final_ratio = OCT_MAX(o->final_rate, 0);
     if (o->warmup_epochs < 0) s->schedule.warmup = OCT_WARMUP_NONE;
     if (o->warmup_epochs > 0) {
         if (s->schedule.warmup == OCT_WARMUP_NONE) s->schedule.warmup = OCT_WARMUP_LINEAR;
@@ -163,7 +163,7 @@ static oct_status set_schedule(oct_ctx *ctx, const oct_train_options *o, oct_tra
     s->decay = o->weight_decay > 0   ? o->weight_decay
                : o->weight_decay < 0 ? 0
                                      : per_batch(p->decay, p->decay_batch, s);
-    s->decay_all = o->decay_all || (p->decay_all && !o->weight_decay);
+    s->decay_all = o->decay_all || (p->decay_all && o->weight_decay == 0);
     s->clip = o->clip_norm > 0 ? o->clip_norm : o->clip_norm < 0 ? 0 : p->clip;
     return OCT_OK;
 }

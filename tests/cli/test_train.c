@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/program.h"
+#include "cli/quantize_net.h"
 
 /* The demo's detector, and a few pictures of shapes. */
 static char detector[1024];
@@ -62,6 +62,22 @@ static void writes_a_network_and_checkpoints(void **state)
     assert_int_equal(octet(p, "export new.train/last.safetensors -o out.onnx"), 0);
     assert_int_equal(octet(p, "eval out.onnx " DATA "--json"), 0);
     assert_int_equal(octet(p, "eval new.train/last.safetensors " DATA "--json"), 0);
+}
+
+static void classifiers_are_scored_by_top1(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(octet(p, "train net.onnx -o new.onnx --images img --annotations classes.txt "
+                              "--epochs 1 --batch 2 --augment none --rate 1e-6 --eval-images img "
+                              "--eval-annotations classes.txt --json"),
+                     0);
+    j = line(p, 0);
+    assert_true(number(j, "top1") > .9);
+    assert_null(json_object_get(j, "ap"));
+    assert_true(json_is_true(json_object_get(j, "best")));
+    json_decref(j);
 }
 
 static void shows_what_it_does(void **state)
@@ -152,6 +168,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_a_network_and_checkpoints, setup_data,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(classifiers_are_scored_by_top1, files_setup,
                                         place_teardown),
         cmocka_unit_test_setup_teardown(shows_what_it_does, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),

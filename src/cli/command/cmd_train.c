@@ -125,7 +125,7 @@ static oct_status check_settings(job *j)
     if (!j->files.n_images)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "pictures to learn from are missing: --images DIR --annotations FILE");
-    if (!j->files.eval_images != !j->files.eval_annotations && j->files.eval_annotations)
+    if (j->files.eval_annotations && !j->files.eval_images)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "--eval-annotations needs the pictures they are for: --eval-images DIR");
     return check_files(j);
@@ -176,6 +176,7 @@ static oct_status read_preprocess(job *j)
     if ((st = oct_detector_new(j->g, j->options.family, &d))) return st;
     st = cli_labels_set(j->c, d, j->names, j->settings.labels);
     if (!st && oct_dataset_n_categories(j->images) > 0) st = cli_classes_note(j->c, d, j->images);
+    j->t.is_classifier = oct_detector_is_classifier(d) != 0;
     oct_preprocess_init(&j->preprocess);
     oct_detector_preprocess(d, &j->preprocess);
     if (!st && j->settings.preprocess)
@@ -221,7 +222,6 @@ static oct_status measure(job *j, double *accuracy)
     oct_graph_free(g);
     if (st) return st;
     j->t.is_measured = true;
-    j->t.is_classifier = j->t.result.box.ap < 0 && j->t.result.top1 > 0;
     *accuracy = j->t.is_classifier ? j->t.result.top1 : j->t.result.box.ap;
     st = oct_train_log(j->t.train, j->t.is_classifier ? "accuracy/top1" : "accuracy/AP", *accuracy);
     if (!st && !j->t.is_classifier)

@@ -11,7 +11,8 @@ typedef struct cli_training {
     oct_train *train;
     oct_train_epoch epoch; /* the last one */
     oct_eval_result result;
-    bool is_measured, is_classifier, is_best; /* of the last epoch */
+    bool is_classifier;
+    bool is_measured, is_best; /* the last epoch */
     double best;
     int32_t best_epoch; /* 0: accuracy was never measured */
 } cli_training;

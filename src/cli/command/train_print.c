@@ -22,7 +22,8 @@ void cli_train_print_start(cli *c, const cli_training *t)
     (void)printf("\n%6s %10s", "epoch", "loss");
     for (int k = 0; i.parts[k]; k++)
         (void)printf(" %9.9s", i.parts[k]);
-    (void)printf(" %9s %8s %8s %8s\n", "rate", "AP", "AP50", "time");
+    (void)printf(" %9s %8s %8s %8s\n", "rate", t->is_classifier ? "top 1" : "AP",
+                 t->is_classifier ? "" : "AP50", "time");
 }
 
 static oct_status print_json(cli *c, const cli_training *t, const oct_train_info *i)
@@ -65,7 +66,7 @@ oct_status cli_train_print_epoch(cli *c, const cli_training *t)
     if (t->is_measured && !t->is_classifier)
         (void)printf(" %8.4f %8.4f", t->result.box.ap, t->result.box.ap50);
     else if (t->is_measured)
-        (void)printf(" %8.4f %8s", t->result.top1, "(top 1)");
+        (void)printf(" %8.4f %8s", t->result.top1, "");
     else
         (void)printf(" %8s %8s", "", "");
     (void)printf(" %8s%s\n", cli_time(t->epoch.seconds * 1e9, time), t->is_best ? "  best" : "");

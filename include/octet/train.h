@@ -20,7 +20,7 @@ extern "C" {
 typedef struct oct_train_options {
     size_t struct_size; /**< set by oct_train_options_init() */
     const char *preset; /**< how a family is usually trained: one of oct_train_preset_name(); NULL:
-                             that of the network's family, or "plain" */
+                             that of the network's family */
     const char *family; /**< NULL: recognised */
     const char *loss;   /**< one of oct_loss_name(); NULL: the family's */
     const char *const *loss_settings; /**< "name=value" */

@@ -24,7 +24,6 @@ struct oct_train_net {
     oct_value *image, *labels;
     oct_loss_found found;
     oct_params params, stats;
-    const oct_node **nodes; /* first consumers of parameters */
     float *weights, *running;
     float *images_data, *labels_data;
     int64_t images_len, labels_len;
@@ -186,12 +185,8 @@ static oct_status take_value(oct_train_net *t, oct_params *p, oct_value *v, oct_
 
 static oct_status take_values(oct_train_net *t, const oct_train_prepared *p)
 {
-    t->nodes = oct_arena_array(t->g->arena, (size_t)p->n_params + 1, sizeof(*t->nodes));
-    if (!t->nodes) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n_params; i++) {
-        t->nodes[i] = p->params[i].node;
+    for (int32_t i = 0; i < p->n_params; i++)
         OCT_TRY(take_value(t, &t->params, p->params[i].value, p->params[i].kind));
-    }
     for (int32_t i = 0; i < p->n_stats; i++)
         OCT_TRY(take_value(t, &t->stats, p->stats[i].value, OCT_PARAM_OTHER));
     OCT_TRY(oct_params_finish(&t->params));
@@ -338,11 +333,6 @@ float *oct_train_net_weights(const oct_train_net *t)
 float *oct_train_net_running(const oct_train_net *t)
 {
     return t->running;
-}
-
-const oct_node *oct_train_net_node(const oct_train_net *t, int32_t param)
-{
-    return t->nodes[param];
 }
 
 oct_graph *oct_train_net_source(const oct_train_net *t)

@@ -38,9 +38,8 @@ void oct_train_net_free(oct_train_net *t); /* accepts NULL */
 /* Layouts of the flat memory. Values are those of oct_train_net_source(). */
 oct_params *oct_train_net_params(oct_train_net *t);
 oct_params *oct_train_net_stats(oct_train_net *t);
-float *oct_train_net_weights(const oct_train_net *t);                      /* all parameters */
-float *oct_train_net_running(const oct_train_net *t);                      /* all statistics */
-const oct_node *oct_train_net_node(const oct_train_net *t, int32_t param); /* first consumer */
+float *oct_train_net_weights(const oct_train_net *t); /* all parameters */
+float *oct_train_net_running(const oct_train_net *t); /* all statistics */
 
 /* The network as it was given, but with PARAM and STATE values. */
 oct_graph *oct_train_net_source(const oct_train_net *t);

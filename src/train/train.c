@@ -136,9 +136,8 @@ static oct_status start_optimizer(oct_train *t)
     t->ema_weights = oct_params_buffer(p);
     t->ema_running = oct_params_buffer(stats);
     if (!t->ema_weights || !t->ema_running) return OCT_ERR_MEMORY;
-    if (t->s.ema->from_zero) return OCT_OK;
-    memcpy(t->ema_weights, oct_train_net_weights(t->net), (size_t)p->len * sizeof(float));
-    memcpy(t->ema_running, oct_train_net_running(t->net), (size_t)stats->len * sizeof(float));
+    oct_ema_start(t->s.ema, t->ema_weights, oct_train_net_weights(t->net), p->len);
+    oct_ema_start(t->s.ema, t->ema_running, oct_train_net_running(t->net), stats->len);
     return OCT_OK;
 }
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "onnx/onnx.h"
+#include "optim/ema.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint_read.h"
-#include "train/ema.h"
 
 #define MOST (1LL << 53) /* steps and epochs; sums of a few do not overflow */
 

@@ -12,7 +12,7 @@
 #ifndef OCT_TRAIN_CHECKPOINT_H
 #define OCT_TRAIN_CHECKPOINT_H
 
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 /* What is saved and restored. Pointers are the caller's. */
 typedef struct oct_run_state {

@@ -3,9 +3,9 @@
 #ifndef OCT_TRAIN_CHECKPOINT_READ_H
 #define OCT_TRAIN_CHECKPOINT_READ_H
 
+#include "optim/ema.h"
 #include "tensor/safetensors.h"
 #include "train/checkpoint_parts.h"
-#include "train/ema.h"
 
 struct oct_checkpoint {
     oct_ctx *ctx;

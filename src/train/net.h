@@ -13,7 +13,7 @@
 #include <octet/plan.h>
 
 #include "loss/loss.h"
-#include "train/params.h"
+#include "train/prepare.h"
 
 typedef struct oct_train_net oct_train_net;
 

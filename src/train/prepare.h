@@ -3,16 +3,7 @@
 #ifndef OCT_TRAIN_PREPARE_H
 #define OCT_TRAIN_PREPARE_H
 
-#include "graph/op.h"
-
-typedef enum oct_param_kind {
-    OCT_PARAM_WEIGHT,     /* of a layer with weights */
-    OCT_PARAM_BIAS,       /* of such a layer */
-    OCT_PARAM_NORM_SCALE, /* of a normalization */
-    OCT_PARAM_NORM_BIAS,
-    OCT_PARAM_OTHER, /* operands of Add, Mul .. */
-    OCT_PARAM_KINDS
-} oct_param_kind;
+#include "optim/params.h"
 
 typedef struct oct_train_param {
     oct_value *value; /* OCT_VALUE_PARAM */

@@ -2,7 +2,7 @@
 /* How known projects train their detectors. */
 #include <string.h>
 
-#include "train/schedule.h"
+#include "optim/schedule.h"
 
 #define ADAM .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8
 

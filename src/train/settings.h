@@ -7,8 +7,8 @@
 
 #include "augment/augment.h"
 #include "loss/loss.h"
-#include "train/ema.h"
-#include "train/schedule.h"
+#include "optim/ema.h"
+#include "optim/schedule.h"
 
 typedef struct oct_train_settings {
     const oct_train_preset *preset;

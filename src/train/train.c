@@ -10,8 +10,8 @@
 #include "base/machine.h"
 #include "base/sized.h"
 #include "detect/detector.h"
+#include "optim/gradients.h"
 #include "quant/place/place.h"
-#include "train/gradients.h"
 
 void oct_train_options_init_sized(oct_train_options *o, size_t struct_size)
 {

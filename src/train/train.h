@@ -6,9 +6,9 @@
 #include <octet/train.h>
 
 #include "augment/batches.h"
+#include "optim/optimizer.h"
 #include "train/events.h"
 #include "train/net.h"
-#include "train/optimizer.h"
 #include "train/settings.h"
 
 struct oct_train {

@@ -5,9 +5,9 @@
 
 #include <unistd.h>
 
+#include "optim/ema.h"
 #include "tests/unit/exec_net.h"
 #include "train/checkpoint.h"
-#include "train/ema.h"
 
 enum { CHANNELS = 4 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moving averages of weights: decays by name, updates, averages that start from zeros. */
 #include "base/rng.h"
+#include "optim/ema.h"
 #include "tests/test.h"
-#include "train/ema.h"
 
 static double decay_of(const char *name, int64_t n, int64_t total)
 {

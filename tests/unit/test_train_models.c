@@ -5,6 +5,7 @@
 
 #include "tests/test.h"
 #include "train/checkpoint.h"
+#include "train/prepare.h"
 
 static char path[64];
 

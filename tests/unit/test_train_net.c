@@ -2,9 +2,9 @@
 /* A network in training: prepared, with its loss, learning a small task, and exported. */
 #include "base/rng.h"
 #include "op/grad/rules.h"
+#include "optim/optimizer.h"
 #include "tests/unit/detect_net.h"
 #include "train/net.h"
-#include "train/optimizer.h"
 
 enum { BATCH = 8, SIDE = 12, CLASSES = 3, HIDDEN = 8 };
 

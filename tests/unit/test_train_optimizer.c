@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers against PyTorch's numbers; groups, clipping, sums; the same bytes on any threads. */
 #include "base/rng.h"
+#include "optim/gradients.h"
+#include "optim/optimizer.h"
 #include "tests/test.h"
-#include "train/gradients.h"
-#include "train/optimizer.h"
 
 #define F32_TOL 1.2e-7 /* two units in the last place of a float below 1 */
 

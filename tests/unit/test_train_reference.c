@@ -9,9 +9,9 @@
 #include "data/npz.h"
 #include "detect/detector.h"
 #include "grad/grad.h"
+#include "optim/optimizer.h"
 #include "tests/test.h"
 #include "train/net.h"
-#include "train/optimizer.h"
 
 enum { BATCH = 8, SIDE = 320 };
 

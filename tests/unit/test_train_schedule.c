@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learning rates by step, against the formulas of the projects that have them. */
+#include "optim/ema.h"
+#include "optim/schedule.h"
 #include "tests/test.h"
-#include "train/ema.h"
-#include "train/schedule.h"
 
 #define PI 3.14159265358979323846
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over micro-batches, norms and clipping. */
-#include "train/gradients.h"
+#include "optim/gradients.h"
 
 #include <math.h>
 

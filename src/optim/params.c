@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layout of flat buffers: ranges of parameters, and their chunks. */
-#include "train/params.h"
+#include "optim/params.h"
 
 #include <string.h>
 
@@ -52,7 +52,8 @@ oct_status oct_params_add_value(oct_params *p, oct_value *v, oct_param_kind kind
 void oct_params_set_decay(oct_params *p, double decay, bool all)
 {
     for (int32_t i = 0; i < p->n; i++)
-        p->v[i].decay = all || p->v[i].kind == OCT_PARAM_WEIGHT ? decay : 0.0;
+        if (p->v[i].kind < OCT_PARAM_STEP_SIZE) /* a scale or zero point has no reason to shrink */
+            p->v[i].decay = all || p->v[i].kind == OCT_PARAM_WEIGHT ? decay : 0.0;
 }
 
 oct_status oct_params_finish(oct_params *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of optimizers, and a step over all parameters. */
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,12 +8,12 @@
 #include "base/parallel.h"
 
 #define OCT_OPTIMIZER(name) extern const oct_optimizer_row oct_optimizer_##name;
-#include "train/optimizers.def"
+#include "optim/optimizers.def"
 #undef OCT_OPTIMIZER
 
 static const oct_optimizer_row *const rows[] = {
 #define OCT_OPTIMIZER(name) &oct_optimizer_##name,
-#include "train/optimizers.def"
+#include "optim/optimizers.def"
 #undef OCT_OPTIMIZER
 };
 

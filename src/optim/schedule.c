@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learning rates by step. */
-#include "train/schedule.h"
+#include "optim/schedule.h"
 
 #include <math.h>
 #include <string.h>

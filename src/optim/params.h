@@ -6,10 +6,21 @@
  * layout: parameter i has elements [offset, offset + len). Offsets are multiples of 64 bytes, and
  * what lies between is zero. Running statistics have a layout of their own.
  */
-#ifndef OCT_TRAIN_PARAMS_H
-#define OCT_TRAIN_PARAMS_H
+#ifndef OCT_OPTIM_PARAMS_H
+#define OCT_OPTIM_PARAMS_H
 
-#include "train/prepare.h"
+#include "graph/op.h"
+
+typedef enum oct_param_kind {
+    OCT_PARAM_WEIGHT,     /* of a layer with weights */
+    OCT_PARAM_BIAS,       /* of such a layer */
+    OCT_PARAM_NORM_SCALE, /* of a normalization */
+    OCT_PARAM_NORM_BIAS,
+    OCT_PARAM_OTHER,     /* operands of Add, Mul .. */
+    OCT_PARAM_STEP_SIZE, /* scale of a fake quantization, or its logarithm */
+    OCT_PARAM_ZERO_POINT,
+    OCT_PARAM_KINDS
+} oct_param_kind;
 
 typedef struct oct_param {
     const char *name; /* borrowed: that of the value */

@@ -2,7 +2,7 @@
 /* Adam and AdamW, in the order of operations that PyTorch has. */
 #include <math.h>
 
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 static int n_states(const oct_optimizer_options *o)
 {

@@ -3,10 +3,10 @@
  * Learning rates by step: how it falls (a row of a table), how it begins (another), and the
  * settings with which known projects train (presets).
  */
-#ifndef OCT_TRAIN_SCHEDULE_H
-#define OCT_TRAIN_SCHEDULE_H
+#ifndef OCT_OPTIM_SCHEDULE_H
+#define OCT_OPTIM_SCHEDULE_H
 
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 enum { OCT_SCHEDULE_MAX_MILESTONES = 16 };
 

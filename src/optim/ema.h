@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The moving average of weights and running statistics: decays by name. */
-#ifndef OCT_TRAIN_EMA_H
-#define OCT_TRAIN_EMA_H
+#ifndef OCT_OPTIM_EMA_H
+#define OCT_OPTIM_EMA_H
 
 #include "base/parallel.h"
 

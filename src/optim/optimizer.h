@@ -6,10 +6,10 @@
  * To add one: its row and its loop in optimizer_<name>.c, one line in optimizers.def, one in
  * meson.build.
  */
-#ifndef OCT_TRAIN_OPTIMIZER_H
-#define OCT_TRAIN_OPTIMIZER_H
+#ifndef OCT_OPTIM_OPTIMIZER_H
+#define OCT_OPTIM_OPTIMIZER_H
 
-#include "train/params.h"
+#include "optim/params.h"
 
 enum { OCT_OPTIMIZER_MAX_STATES = 3 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stochastic gradient descent with momentum, in the order of operations that PyTorch has. */
-#include "train/optimizer.h"
+#include "optim/optimizer.h"
 
 static int n_states(const oct_optimizer_options *o)
 {

@@ -4,10 +4,10 @@
  * points at the gradient of parameter i; NULL, and those of frozen parameters: left out. The same
  * bytes for any number of threads.
  */
-#ifndef OCT_TRAIN_GRADIENTS_H
-#define OCT_TRAIN_GRADIENTS_H
+#ifndef OCT_OPTIM_GRADIENTS_H
+#define OCT_OPTIM_GRADIENTS_H
 
-#include "train/params.h"
+#include "optim/params.h"
 
 /* The norm over all parameters, and the first number that is none. */
 typedef struct oct_grad_norm {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The moving average of weights and running statistics. */
-#include "train/ema.h"
+#include "optim/ema.h"
 
 #include <math.h>
 #include <string.h>

@@ -25,6 +25,10 @@ typedef struct oct_train_net_options {
     const char *const *loss_settings; /* "name=value" */
     int32_t n_loss_settings;
     oct_train_prepare_options prepare;
+    /* Changes the graph after the loss was attached, before it is prepared; ids of values and nodes
+     * are those of the given network. NULL: nothing. */
+    oct_status (*rewrite)(void *arg, oct_graph *g);
+    void *rewrite_arg;
     int32_t n_threads;
 } oct_train_net_options;
 

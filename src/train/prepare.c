@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "op/act.h"
+#include "op/grad/fake_quant.h"
 #include "op/grad/rules.h"
 #include "pass/pass.h"
 
@@ -56,6 +57,20 @@ static bool is_float(const oct_tensor *t)
     return t->type.dtype == OCT_DTYPE_F32 || t->type.dtype == OCT_DTYPE_F64;
 }
 
+/* Of fake quantization: the constant that is rounded, and what it is rounded with. */
+static bool find_fake_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
+{
+    static const oct_param_kind kinds[] = {[OCT_FAKE_ACT] = OCT_PARAM_OTHER,
+                                           [OCT_FAKE_WEIGHT] = OCT_PARAM_WEIGHT,
+                                           [OCT_FAKE_BIAS] = OCT_PARAM_BIAS};
+    oct_fake_attrs a;
+
+    oct_fake_read(n, &a);
+    *kind = i == 0 ? kinds[a.role] : i == 1 ? OCT_PARAM_STEP_SIZE : OCT_PARAM_ZERO_POINT;
+    if (i == 0) return a.role != OCT_FAKE_ACT;
+    return (a.learns & (i == 1 ? OCT_FAKE_LEARNS_STEP : OCT_FAKE_LEARNS_ZERO)) != 0;
+}
+
 /* What operand i of a node is, if training changes it. */
 static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
 {
@@ -63,6 +78,7 @@ static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
     const bool is_layer = n->op->weights.axes != NULL;
 
     if (!v || !v->data || !is_float(v->data)) return false;
+    if (oct_node_is(n, &oct_op_fake_quant)) return find_fake_kind(n, i, kind);
     if (is_norm(n->op) && i >= 1) {
         *kind = i == 1 ? OCT_PARAM_NORM_SCALE : OCT_PARAM_NORM_BIAS;
         return i <= 2;

@@ -275,6 +275,59 @@ static void max_taps(const float *x, const int64_t *at, int32_t n_taps, int32_t 
     }
 }
 
+/* --- fake quantization --- */
+
+typedef struct fake_slopes {
+    vf dx, slope, outside;
+} fake_slopes;
+
+/* Codes are whole numbers far below 2^22 where they are in range; beyond, only the side counts. */
+INLINE fake_slopes fake_slope(vf x, vf dy, vf scale, vf low, vf high)
+{
+    const vf big = splat(4194304.0f), t = vmin(vmax(x / scale, -big), big), r = vround(t);
+    const vi below = r<low, above = r> high;
+    const vf end = pick(above, high, low);
+    const vi out = below | above;
+    const vf zero = {0};
+
+    return (fake_slopes){pick(out, zero, dy), dy * pick(out, end, r - t), pick(out, dy, zero)};
+}
+
+static void fake_grad(const float *x, const float *dy, float *dx, int64_t n, float scale, float low,
+                      float high, float *sums)
+{
+    const vf s = splat(scale), lo = splat(low), hi = splat(high);
+    vf slope = {0}, outside = {0};
+
+    for (int64_t i = 0; i < n; i += VW) {
+        const fake_slopes f = fake_slope(read(x + i, n - i), read(dy + i, n - i), s, lo, hi);
+
+        slope += f.slope;
+        outside += f.outside;
+        write(dx + i, f.dx, n - i);
+    }
+    for (int k = 0; k < VW; k++) {
+        sums[0] += slope[k];
+        sums[1] += outside[k];
+    }
+}
+
+static void fake_grad_lanes(const float *x, const float *dy, float *dx, int64_t n,
+                            const float *scale, const float *low, const float *high, float *slope,
+                            float *outside)
+{
+    for (int64_t i = 0; i < n; i += VW) {
+        const int64_t left = n - i;
+        const fake_slopes f =
+            fake_slope(read(x + i, left), read(dy + i, left), read(scale + i, left),
+                       read(low + i, left), read(high + i, left));
+
+        write(slope + i, read(slope + i, left) + f.slope, left);
+        write(outside + i, read(outside + i, left) + f.outside, left);
+        write(dx + i, f.dx, left);
+    }
+}
+
 const oct_train_simd OCT_SIMD_TRAIN = {
     .outer = outer,
     .dot = dot,
@@ -284,4 +337,6 @@ const oct_train_simd OCT_SIMD_TRAIN = {
     .norm_grad = norm_grad,
     .act_grad = act_grad,
     .max_taps = max_taps,
+    .fake_grad = fake_grad,
+    .fake_grad_lanes = fake_grad_lanes,
 };

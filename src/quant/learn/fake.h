@@ -3,8 +3,8 @@
  * Fake quantization: a float graph whose points are rounded to the values that have codes, so that
  * weights, scales and zero points can be learned.
  *
- *   g, qmap ── oct_fake_new() ──▶ g with a constant for each scale and zero point that can be learned
- *           ── oct_fake_insert() ──▶ a copy of g (any batch) with FakeQuant nodes
+ *   g, qmap ── oct_fake_new() ──▶ g with a constant for each scale and zero point that can be
+ * learned ── oct_fake_insert() ──▶ a copy of g (any batch) with FakeQuant nodes
  *   ... learning changes constants of g: weights, biases, scales, zero points ...
  *           ── oct_fake_take() ──▶ qmap with the learned scales; constants of g on their grids
  *           ── oct_lower() ──▶ the file, which has the very codes that learning saw
@@ -15,8 +15,8 @@
 #include "quant/qmap.h"
 
 typedef struct oct_fake_options {
-    bool fix_scales;  /* scales are not learned; powers of two neither */
-    bool learn_zeros; /* zero points of asymmetric activations are learned (LSQ+) */
+    bool fix_scales;   /* scales are not learned; powers of two neither */
+    bool learn_zeros;  /* zero points of asymmetric activations are learned (LSQ+) */
     bool plain_scales; /* a scale itself is learned (LSQ), not its logarithm */
 } oct_fake_options;
 
@@ -25,8 +25,8 @@ typedef struct oct_fake oct_fake;
 /*
  * Adds constants to g, the graph of the qmap: "NAME_step" and "NAME_zero" for each point that has
  * parameters of its own. A step is the scale's logarithm to base 2 (plain_scales: the scale; powers
- * of two are always logarithms, rounded when used). What bias correction adds moves into the biases.
- * Graph and qmap must outlive it.
+ * of two are always logarithms, rounded when used). What bias correction adds moves into the
+ * biases. Graph and qmap must outlive it.
  */
 oct_status oct_fake_new(oct_graph *g, oct_qmap *m, const oct_fake_options *o, oct_fake **out);
 void oct_fake_free(oct_fake *f); /* accepts NULL */

@@ -277,10 +277,36 @@ static oct_status rehome(oct_quantized *q)
     return OCT_OK;
 }
 
+/* The options' strings are the caller's and may be gone: what the first lowering said is copied. */
+static oct_status copy_origin(const oct_graph *from, oct_graph *to)
+{
+    const char *key;
+
+    to->info.producer_name = "octet";
+    to->info.producer_version = oct_version();
+    for (int32_t i = 0; (key = oct_graph_metadata_key(from, i)) != NULL; i++)
+        OCT_TRY(oct_graph_set_metadata(to, key, oct_graph_metadata(from, key)));
+    return OCT_OK;
+}
+
+oct_status oct_quantized_lower(const oct_quantized *q, oct_graph **out)
+{
+    const oct_lower_options lower = {.int8_io = q->o.int8_io != 0};
+    oct_graph *g = NULL;
+    oct_status st = oct_lower(q->m, &lower, &g);
+
+    if (!st) st = q->qdq ? copy_origin(q->qdq, g) : oct_origin_write(g, &q->o, &q->corrected);
+    if (st) {
+        oct_graph_free(g);
+        return st;
+    }
+    *out = g;
+    return OCT_OK;
+}
+
 static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *images)
 {
     const int64_t start = oct_time_ns();
-    const oct_lower_options lower = {.int8_io = q->o.int8_io != 0};
     const oct_feed_options feeding = {.preprocess = q->o.preprocess, .family = q->o.family};
     oct_feed *f = NULL;
     oct_status st;
@@ -296,8 +322,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     if (!st) st = measure_layers(q, f);
     oct_feed_free(f);
     if (!st) st = rehome(q);
-    if (!st) st = oct_lower(q->m, &lower, &q->qdq);
-    if (!st) st = oct_origin_write(q->qdq, &q->o, &q->corrected);
+    if (!st) st = oct_quantized_lower(q, &q->qdq);
     q->summary.tail = q->m ? q->m->tail_text : NULL;
     q->summary.best_for = q->target->best_for;
     q->summary.equalized = q->corrected.equalized;
@@ -341,6 +366,16 @@ void oct_quantized_free(oct_quantized *q)
 const oct_graph *oct_quantized_graph(const oct_quantized *q)
 {
     return q->qdq;
+}
+
+oct_graph *oct_quantized_float(const oct_quantized *q)
+{
+    return q->g;
+}
+
+oct_qmap *oct_quantized_map(const oct_quantized *q)
+{
+    return q->m;
 }
 
 void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s)

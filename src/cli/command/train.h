@@ -1,12 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What octet train shows. */
+/* What octet train and octet qat share: options, the job, and what they show. */
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
 #include <octet/train.h>
 
 #include "cli/cli.h"
+#include "cli/command/recipe.h"
 
+typedef struct cli_train_args {
+    cli_recipe_args recipe; /* first: options of fields lie in it */
+    const char *resume, *show_batch;
+    bool table; /* qat */
+} cli_train_args;
+
+#define CLI_OPTS_TRAIN                                                                             \
+    {CLI_STR, "resume", offsetof(cli_train_args, resume), "FILE",                                  \
+     .help = "go on from a checkpoint, with the same settings and pictures, as if it had never "   \
+             "stopped"},                                                                           \
+    {                                                                                              \
+        CLI_STR, "show-batch", offsetof(cli_train_args, show_batch), "FILE",                       \
+            .help = "draw the first batch with its boxes as a JPEG or PNG, and do nothing else"    \
+    }
+
+/* How far it is. */
 typedef struct cli_training {
     oct_train *train;
     oct_train_epoch epoch; /* the last one */
@@ -16,6 +33,40 @@ typedef struct cli_training {
     double best;
     int32_t best_epoch; /* 0: accuracy was never measured */
 } cli_training;
+
+/* State of one call. What is opened in it is closed by cli_train(). */
+typedef struct cli_train_job {
+    cli *c;
+    const cli_train_args *a;
+    bool is_qat;
+    oct_recipe *recipe;
+    oct_recipe_job settings;
+    oct_recipe_train_job files;
+    oct_graph *g;
+    oct_dataset *images, *truth, *calibration;
+    oct_class_names *names;
+    oct_preprocess preprocess;
+    oct_train_options options;
+    oct_quantize_options quantize; /* qat */
+    cli_training t;
+    char *folder, *last, *best;
+} cli_train_job;
+
+/* The whole command. */
+oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files);
+
+/* --- train_open.c --- */
+
+oct_status cli_train_read(cli_train_job *j, char **files); /* settings */
+oct_status cli_train_check(cli_train_job *j);              /* before anything expensive */
+oct_status cli_train_open(cli_train_job *j);
+
+/* --- train_epochs.c --- */
+
+oct_status cli_train_epochs(cli_train_job *j);
+oct_status cli_train_write(cli_train_job *j);
+
+/* --- train_print.c --- */
 
 void cli_train_print_start(cli *c, const cli_training *t);
 oct_status cli_train_print_epoch(cli *c, const cli_training *t);

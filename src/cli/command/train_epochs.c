@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The epochs of a training: each is measured, saved and shown; in the end the network is written.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command/train.h"
+#include "cli/cpu.h"
+
+/* --- epochs --- */
+
+static oct_status measure(cli_train_job *j, double *accuracy)
+{
+    oct_eval_options o;
+    oct_graph *g = NULL;
+    oct_status st;
+
+    oct_eval_options_init(&o);
+    o.family = j->options.family;
+    o.preprocess = j->options.preprocess;
+    o.names = j->names;
+    o.loader_threads = oct_ctx_threads(j->c->ctx);
+    j->t.result.struct_size = sizeof(j->t.result);
+    st = oct_train_graph(j->t.train, &g);
+    if (!st) st = oct_eval_run(g, j->truth, &o, &j->t.result, NULL);
+    cli_progress_end(j->c);
+    oct_graph_free(g);
+    if (st) return st;
+    j->t.is_measured = true;
+    *accuracy = j->t.is_classifier ? j->t.result.top1 : j->t.result.box.ap;
+    st = oct_train_log(j->t.train, j->t.is_classifier ? "accuracy/top1" : "accuracy/AP", *accuracy);
+    if (!st && !j->t.is_classifier)
+        st = oct_train_log(j->t.train, "accuracy/AP50", j->t.result.box.ap50);
+    return st;
+}
+
+/* Is accuracy measured after this epoch? */
+static bool is_due(const cli_train_job *j)
+{
+    const int32_t every = j->files.eval_every > 0 ? j->files.eval_every : 1;
+
+    return j->truth && (j->t.epoch.epoch % every == 0 || oct_train_is_done(j->t.train));
+}
+
+static oct_status finish_epoch(cli_train_job *j)
+{
+    cli_training *t = &j->t;
+    double accuracy = -1;
+    oct_status st = OCT_OK;
+
+    t->is_measured = t->is_best = false;
+    if (is_due(j) && (st = measure(j, &accuracy))) return st;
+    if (t->is_measured && accuracy > t->best) {
+        t->is_best = true;
+        t->best = accuracy;
+        t->best_epoch = t->epoch.epoch;
+        oct_train_set_best(t->train, t->best_epoch, t->best);
+        st = oct_train_save(t->train, j->best);
+    }
+    if (!st) st = oct_train_save(t->train, j->last);
+    return st ? st : cli_train_print_epoch(j->c, t);
+}
+
+/* Between two steps everything is whole: what was learned is kept. */
+static oct_status stop(cli_train_job *j)
+{
+    const oct_status st = oct_train_save(j->t.train, j->last);
+
+    cli_progress_end(j->c);
+    if (!st) cli_note(j->c, "stopped; --resume %s goes on from here", j->last);
+    return st ? st : OCT_ERR_CANCELLED;
+}
+
+static bool is_patient(const cli_train_job *j)
+{
+    const int32_t since = j->t.epoch.epoch - j->t.best_epoch;
+
+    return j->files.patience < 1 || !j->t.best_epoch || since < j->files.patience;
+}
+
+oct_status cli_train_epochs(cli_train_job *j)
+{
+    cli_training *t = &j->t;
+    oct_status st = OCT_OK;
+
+    t->best_epoch = oct_train_best(t->train, &t->best);
+    if (!t->best_epoch) t->best = -1;
+    t->epoch.struct_size = sizeof(t->epoch);
+    cli_train_print_start(j->c, t);
+    cli_hold_interrupts(); /* a step may be long: what was learned is saved before the end */
+    while (!st && !oct_train_is_done(t->train) && is_patient(j)) {
+        st = oct_train_run(t->train, &t->epoch);
+        cli_progress_end(j->c);
+        if (!st) st = finish_epoch(j);
+    }
+    if (st == OCT_ERR_CANCELLED) st = stop(j);
+    cli_release_interrupts();
+    return st;
+}
+
+/* The best epoch if accuracy was measured, else the last one. */
+oct_status cli_train_write(cli_train_job *j)
+{
+    oct_graph *g = NULL;
+    oct_status st;
+
+    if (j->t.best_epoch && access(j->best, R_OK)) { /* resumed with another folder */
+        cli_note(j->c, "%s is not there: the network of the last epoch is written", j->best);
+        j->t.best_epoch = 0;
+    }
+    st = j->t.best_epoch ? oct_checkpoint_load(j->c->ctx, j->best, &g)
+                         : oct_train_graph(j->t.train, &g);
+    if (!st) st = oct_onnx_save(g, j->settings.output, NULL);
+    oct_graph_free(g);
+    return st;
+}
+
+/* --- the command --- */
+
+static oct_status work(cli_train_job *j, char **files)
+{
+    oct_status st;
+
+    if ((st = cli_train_read(j, files))) return st;
+    if (j->a->recipe.print_recipe) return cli_recipe_print(j->recipe);
+    if ((st = cli_train_check(j))) return st;
+    if ((st = cli_train_open(j))) return st;
+    if (j->a->show_batch) return oct_train_draw_batch(j->t.train, j->a->show_batch);
+    if ((st = cli_train_epochs(j))) return st;
+    if ((st = cli_train_write(j))) return st;
+    return cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
+}
+
+oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files)
+{
+    cli_train_job j = {.c = c, .a = a, .is_qat = is_qat};
+    const oct_status st = work(&j, files);
+
+    if (st) cli_recipe_keep_reason(c, st);
+    c->model = NULL;
+    oct_train_free(j.t.train);
+    oct_class_names_free(j.names);
+    oct_dataset_close(j.calibration);
+    oct_dataset_close(j.truth);
+    oct_dataset_close(j.images);
+    oct_graph_free(j.g);
+    oct_recipe_free(j.recipe);
+    free(j.folder);
+    free(j.last);
+    free(j.best);
+    return st;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a training is asked for: settings, files, pictures and the network, checked and opened. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/classes.h"
+#include "cli/command/train.h"
+#include "cli/data.h"
+#include "cli/guard.h"
+#include "cli/model.h"
+
+/* --- settings --- */
+
+oct_status cli_train_read(cli_train_job *j, char **files)
+{
+    oct_status st;
+
+    if ((st = cli_recipe_read(j->c, &j->a->recipe, files, &j->recipe))) return st;
+    j->settings.struct_size = sizeof(j->settings);
+    j->files.struct_size = sizeof(j->files);
+    oct_recipe_get_job(j->recipe, &j->settings);
+    oct_recipe_get_train_job(j->recipe, &j->files);
+    if (j->settings.threads) oct_ctx_set_threads(j->c->ctx, j->settings.threads);
+    return OCT_OK;
+}
+
+/* "net.train" beside net.onnx. */
+static char *default_folder(const char *output)
+{
+    const char *dot = strrchr(output, '.'), *slash = strrchr(output, '/');
+    const size_t len = dot && (!slash || dot > slash) ? (size_t)(dot - output) : strlen(output);
+
+    return cli_format("%.*s.train", (int)len, output);
+}
+
+static oct_status check_files(cli_train_job *j)
+{
+    oct_status st;
+
+    cli_reads(j->c, j->settings.model);
+    cli_reads(j->c, j->a->recipe.recipe);
+    for (int32_t i = 0; i < j->files.n_images; i++)
+        cli_reads(j->c, j->files.images[i]);
+    if (j->a->show_batch) return cli_writes(j->c, "--show-batch", j->a->show_batch);
+    if ((st = cli_check_onnx_name(j->c, "--output", j->settings.output))) return st;
+    if ((st = cli_writes(j->c, "--output", j->settings.output))) return st;
+    j->folder = j->files.checkpoints ? cli_format("%s", j->files.checkpoints)
+                                     : default_folder(j->settings.output);
+    j->last = cli_format("%s/last.safetensors", j->folder);
+    j->best = cli_format("%s/best.safetensors", j->folder);
+    if (mkdir(j->folder, 0777) && access(j->folder, W_OK))
+        return cli_fail(j->c, OCT_ERR_IO, "%s: the folder for checkpoints cannot be made",
+                        j->folder);
+    if ((st = cli_rewrites(j->c, "--checkpoints", j->last))) return st;
+    return cli_rewrites(j->c, "--checkpoints", j->best);
+}
+
+oct_status cli_train_check(cli_train_job *j)
+{
+    if (!j->settings.model) return cli_missing(j->c, "MODEL");
+    if (!j->settings.output && !j->a->show_batch)
+        return cli_missing(j->c, "option --output (-o OUT.onnx)");
+    if (!j->files.n_images)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "pictures to learn from are missing: --images DIR --annotations FILE");
+    if (j->files.eval_annotations && !j->files.eval_images)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "--eval-annotations needs the pictures they are for: --eval-images DIR");
+    return check_files(j);
+}
+
+/* --- opening --- */
+
+static oct_status open_dataset(cli_train_job *j, const char *const *images, int32_t n,
+                               const char *labels, int32_t limit, oct_dataset **out)
+{
+    oct_dataset_options d;
+    oct_status st;
+
+    oct_dataset_options_init(&d);
+    d.images = images[0];
+    d.more_images = images + 1;
+    d.n_more_images = n - 1;
+    d.annotations = labels;
+    d.limit = limit;
+    d.skip_bad = j->files.skip_bad;
+    d.need_files = 1;
+    st = cli_dataset_open(j->c, &d, out);
+    if (!st) (void)cli_data_notes(j->c, images[0], *out, 0);
+    return st;
+}
+
+static oct_status open_data(cli_train_job *j)
+{
+    const char *model = j->c->model;
+    oct_status st;
+
+    j->c->model = NULL; /* errors here are about the data */
+    st = open_dataset(j, j->files.images, j->files.n_images, j->files.annotations, j->files.limit,
+                      &j->images);
+    if (!st && j->files.eval_images)
+        st = open_dataset(j, &j->files.eval_images, 1, j->files.eval_annotations,
+                          j->files.eval_limit, &j->truth);
+    if (!st) st = cli_labels_load(j->c, j->settings.labels, &j->names);
+    if (!st) j->c->model = model;
+    return st;
+}
+
+static oct_status read_preprocess(cli_train_job *j)
+{
+    oct_detector *d = NULL;
+    oct_status st;
+
+    if ((st = oct_detector_new(j->g, j->options.family, &d))) return st;
+    st = cli_labels_set(j->c, d, j->names, j->settings.labels);
+    if (!st && oct_dataset_n_categories(j->images) > 0) st = cli_classes_note(j->c, d, j->images);
+    j->t.is_classifier = oct_detector_is_classifier(d) != 0;
+    oct_preprocess_init(&j->preprocess);
+    oct_detector_preprocess(d, &j->preprocess);
+    if (!st && j->settings.preprocess)
+        st = oct_preprocess_parse(j->c->ctx, &j->preprocess, j->settings.preprocess);
+    oct_detector_free(d);
+    j->options.preprocess = &j->preprocess;
+    return st;
+}
+
+oct_status cli_train_open(cli_train_job *j)
+{
+    oct_status st;
+
+    oct_train_options_init(&j->options);
+    oct_recipe_get_train(j->recipe, &j->options);
+    if ((st = oct_recipe_lines(j->recipe, &j->options.settings))) return st;
+    if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
+    if ((st = open_data(j))) return st;
+    j->options.names = j->names;
+    j->options.tensorboard = j->files.tensorboard;
+    if ((st = read_preprocess(j))) return st;
+    if ((st = oct_train_new(j->g, j->images, &j->options, &j->t.train))) return st;
+    return j->a->resume ? oct_train_resume(j->t.train, j->a->resume) : OCT_OK;
+}

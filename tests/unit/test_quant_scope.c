@@ -198,6 +198,33 @@ static void overrides_change_one_layer(void **state)
     assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "matches 'nothing.*'");
 }
 
+/* The first and the last layer, and the picture, keep 8 bits unless an override says otherwise. */
+static void bits_of_all_layers(void **state)
+{
+    const oct_quant_override last = {.name = names[N_LAYERS - 1], .weight_bits = 6};
+    placed p;
+
+    make(&p, *state);
+    p.o.weight_bits = p.o.activation_bits = 4;
+    p.o.overrides = &last;
+    p.o.n_overrides = 1;
+    place(&p);
+    for (int i = 0; i < N_LAYERS; i++) {
+        const oct_node *n = oct_graph_find_node(p.f->g, names[i]);
+        const oct_qpoint *w = &p.m->points[oct_qmap_at(p.m, n, 1)];
+
+        assert_int_equal(w->spec.bits, i == 0 ? 8 : i == N_LAYERS - 1 ? 6 : 4);
+        assert_int_equal(at(&p, n->in[0])->spec.bits, i == 0 ? 8 : 4);
+        if (i == 1) assert_string_equal(w->observer, "mse");
+    }
+    finish(&p);
+    p.o.activation_bits = 5;
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "4, 6, 8 and 16");
+    p.o.activation_bits = 0;
+    p.o.weight_bits = 9;
+    assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "2 to 8");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_is_the_inverse, setup, teardown),
         cmocka_unit_test_setup_teardown(reasons_say_what_the_user_said, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides_change_one_layer, setup, teardown),
+        cmocka_unit_test_setup_teardown(bits_of_all_layers, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

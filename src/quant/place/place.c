@@ -339,6 +339,7 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     OCT_TRY(oct_placer_activations(p));
     OCT_TRY(oct_placer_weights(p));
     if (is_transformer) balance_products(p);
+    OCT_TRY(oct_placer_bits(p, o));
     return oct_scope_override(p->m, o);
 }
 

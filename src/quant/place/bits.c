@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Other numbers of bits than the target's, for all layers at once. */
+#include "op/op.h"
+#include "quant/place/place_parts.h"
+
+/* Below 8 bits rounding is coarse: clipping the few largest weights costs less. */
+#define COARSE_RANGES "mse"
+
+enum { USUAL_BITS = 8 };
+
+static bool is_layer(const oct_qmap *m, const oct_node *n)
+{
+    const int32_t w = n->n_in > 1 && n->in[1] ? oct_qmap_at(m, n, 1) : -1;
+
+    return w >= 0 && m->points[w].role == OCT_QROLE_WEIGHT;
+}
+
+/* Marks, by value id, what depends on a layer. */
+static void find_after(const oct_qmap *m, uint8_t *after)
+{
+    for (const oct_node *n = m->g->first; n; n = n->next) {
+        bool any = is_layer(m, n);
+
+        for (int32_t i = 0; i < n->n_in && !any; i++)
+            any = n->in[i] && after[n->in[i]->id];
+        for (int32_t k = 0; k < n->n_out && any; k++)
+            if (n->out[k]) after[n->out[k]->id] = 1;
+    }
+}
+
+/* Marks, by value id, what a layer depends on. */
+static void find_before(const oct_qmap *m, uint8_t *before)
+{
+    for (const oct_node *n = m->g->last; n; n = n->prev) {
+        bool any = is_layer(m, n);
+
+        for (int32_t k = 0; k < n->n_out && !any; k++)
+            any = n->out[k] && before[n->out[k]->id];
+        for (int32_t i = 0; i < n->n_in && any; i++)
+            if (n->in[i]) before[n->in[i]->id] = 1;
+    }
+}
+
+static oct_status set_weights(oct_placer *p, const oct_quantize_options *o)
+{
+    const size_t n = (size_t)p->g->root->n_value_ids + 1;
+    uint8_t *after = oct_arena_alloc(p->a, n), *before = oct_arena_alloc(p->a, n);
+
+    if (!after || !before) return OCT_ERR_MEMORY;
+    find_after(p->m, after);
+    find_before(p->m, before);
+    for (int32_t i = 0; i < p->m->n_points; i++) {
+        oct_qpoint *q = &p->m->points[i];
+        const oct_node *k = q->node;
+
+        if (q->role != OCT_QROLE_WEIGHT || !k) continue;
+        if (o->weight_bits < USUAL_BITS && (!after[k->in[0]->id] || !before[k->out[0]->id]))
+            continue;
+        q->spec.bits = o->weight_bits;
+        if (o->weight_bits < USUAL_BITS && !o->weight_ranges) q->observer = COARSE_RANGES;
+    }
+    return OCT_OK;
+}
+
+/* Pictures have 8 bits: fewer would blur them before the first layer. */
+static void set_activations(oct_placer *p, int bits)
+{
+    for (int32_t i = 0; i < p->m->n_points; i++) {
+        oct_qpoint *q = &p->m->points[i];
+
+        if (q->role != OCT_QROLE_ACT || q->only_given) continue;
+        if (bits < USUAL_BITS && oct_qmap_root(p->m, i)->value->is_input) continue;
+        q->spec.bits = bits;
+    }
+}
+
+oct_status oct_placer_bits(oct_placer *p, const oct_quantize_options *o)
+{
+    const int a = o->activation_bits, w = o->weight_bits;
+
+    if (w && (w < 2 || w > USUAL_BITS))
+        return oct_fail(p->m->ctx, OCT_ERR_ARG, "weights of %d bits: 2 to 8 are possible", w);
+    if (a && a != 4 && a != 6 && a != 8 && a != 16)
+        return oct_fail(p->m->ctx, OCT_ERR_ARG,
+                        "activations of %d bits: 4, 6, 8 and 16 are possible", a);
+    if (a) set_activations(p, a);
+    return w ? set_weights(p, o) : OCT_OK;
+}

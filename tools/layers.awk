@@ -23,7 +23,7 @@ BEGIN {
     may["report"] = "base tensor graph analyze"
     may["cli"] = ""
     # Inside quant, in processing order: each sees itself and those before it.
-    n_quant = split("spec target qmap activation_after place observe solve fallback lower raise " \
+    n_quant = split("spec target qmap activation_after place observe solve fallback lower learn raise " \
                     "io correct diagnose scales provenance widen_float16 quantize", names, " ")
     for (i = 1; i <= n_quant; i++) order[names[i]] = i
     # A recipe fills in the options of others, and asks for the names that their tables list.

@@ -2,7 +2,7 @@
 /*
  * Not a test: steps of training of a network with random pictures and boxes, and where their time
  * goes. With one thread times are those of the CPU, which other processes disturb less.
- * bench_train MODEL LOSS BATCH SIZE [STEPS [THREADS]]
+ * bench_train MODEL LOSS BATCH SIZE [STEPS [THREADS [MEGABYTES]]]; 0 megabytes: as many as it takes
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,7 +134,8 @@ static oct_status bench(oct_ctx *ctx, char **argv, int argc)
                                .height = atoi(argv[4]),
                                .max_boxes = 32,
                                .loss = oct_loss_find(argv[2]),
-                               .n_threads = argc > 6 ? atoi(argv[6]) : 0};
+                               .n_threads = argc > 6 ? atoi(argv[6]) : 0,
+                               .memory = {.max = argc > 7 ? (size_t)(atof(argv[7]) * 1e6) : 0}};
     oct_graph *g = NULL;
     oct_train_net *t = NULL;
     profile f = {0};
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
     oct_status st;
 
     if (argc < 5) {
-        fprintf(stderr, "usage: %s MODEL LOSS BATCH SIZE [STEPS [THREADS]]\n", argv[0]);
+        fprintf(stderr, "usage: %s MODEL LOSS BATCH SIZE [STEPS [THREADS [MEGABYTES]]]\n", argv[0]);
         return 2;
     }
     if (!(ctx = oct_ctx_new(NULL))) return 1;

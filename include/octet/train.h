@@ -53,6 +53,9 @@ typedef struct oct_train_options {
     uint64_t seed;
     const char *tensorboard; /**< folder for event files; NULL: none */
     const char *settings;    /**< recorded in checkpoints, compared on resuming; NULL: none */
+    const char *memory; /**< what oct_train_info.bytes may be at most, as "2G" or "800M" (of 10^9
+                           and 10^6 bytes): values are computed again rather than kept; NULL: any
+                             number. Results are the same bytes */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);

@@ -100,6 +100,7 @@ struct oct_plan {
     uint8_t *is_dynamic;   /* by node id */
     uint8_t *is_kept;      /* by value id: a hook is to see it */
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
+    size_t max_block;      /* bytes that the block should have at most; 0: any number */
     bool is_apart;         /* no two values share memory: see oct_plan_new_unshared() */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     oct_tensor **computed; /* by value id: constants computed for this plan; owned */
@@ -117,6 +118,11 @@ oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *opt
  * again (rerun.h). */
 oct_status oct_plan_new_unshared(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out);
+
+/* The same as oct_plan_new(), but steps run again until the block has at most `max_block` bytes, or
+ * is as small as it becomes: the caller compares (compile/recompute.c). */
+oct_status oct_plan_new_small(const oct_graph *g, const oct_plan_options *options, size_t max_block,
+                              oct_plan **out);
 
 /* --- slots (slots.c) --- */
 
@@ -148,11 +154,12 @@ bool oct_type_has_channels(const oct_type *t);
 
 /* --- stages, in order --- */
 
-oct_status oct_plan_fuse(oct_plan *p);     /* fuse.c: nodes to steps and slots */
-oct_status oct_plan_choose(oct_plan *p);   /* choose.c: kernels, layouts, reorders */
-oct_status oct_plan_schedule(oct_plan *p); /* schedule.c: the order of steps */
-oct_status oct_plan_alias(oct_plan *p);    /* alias.c: views instead of copies */
-oct_status oct_plan_place(oct_plan *p);    /* memory.c: lifetimes and offsets */
+oct_status oct_plan_fuse(oct_plan *p);                    /* fuse.c: nodes to steps and slots */
+oct_status oct_plan_choose(oct_plan *p);                  /* choose.c: kernels, layouts, reorders */
+oct_status oct_plan_schedule(oct_plan *p);                /* schedule.c: the order of steps */
+oct_status oct_plan_recompute(oct_plan *p, size_t bytes); /* recompute.c: steps that run again */
+oct_status oct_plan_alias(oct_plan *p);                   /* alias.c: views instead of copies */
+oct_status oct_plan_place(oct_plan *p);                   /* memory.c: lifetimes and offsets */
 
 /* check_plan.c: every step has a kernel, and what it reads is written before. Called before
  * aliasing it checks every value, called after it the memory that values share. */

@@ -89,14 +89,15 @@ static oct_status bind_teacher(oct_train_net *t, int32_t n_threads)
     return OCT_OK;
 }
 
-static oct_status compile(oct_train_net *t, int32_t n_threads)
+static oct_status compile(oct_train_net *t, const oct_train_net_options *net)
 {
+    const int32_t n_threads = net->n_threads;
     oct_plan_options o;
     size_t size = 0;
 
     oct_plan_options_init(&o);
     o.n_threads = n_threads;
-    OCT_TRY(oct_plan_new(t->g, &o, &t->plan));
+    OCT_TRY(oct_train_net_plan_within(t, &o, net));
     OCT_TRY(oct_run_new(t->ctx, t->plan, &t->run));
     OCT_TRY(bind_flat(t, &t->params, t->weights));
     OCT_TRY(bind_flat(t, &t->stats, t->running));
@@ -123,7 +124,7 @@ static oct_status build(oct_train_net *t, const oct_graph *g, const oct_train_ne
     OCT_TRY(oct_train_net_graph(t, o, &p));
     OCT_TRY(take_values(t, &p));
     OCT_TRY(take_memory(t, o));
-    return compile(t, o->n_threads);
+    return compile(t, o);
 }
 
 oct_status oct_train_net_new(const oct_graph *g, const oct_train_net_options *o,

@@ -30,6 +30,11 @@ typedef struct oct_train_net_options {
     oct_status (*rewrite)(void *arg, oct_graph *g);
     void *rewrite_arg;
     int32_t n_threads;
+    struct {
+        size_t max;     /* bytes of all there is; 0: any number */
+        size_t others;  /* of them those that are not the network's */
+        int32_t copies; /* further buffers of the size of the parameters: the optimizer's */
+    } memory;
 } oct_train_net_options;
 
 /* The graph is needed during the call only. */

@@ -30,4 +30,8 @@ struct oct_train_net {
 oct_status oct_train_net_graph(oct_train_net *t, const oct_train_net_options *o,
                                oct_train_prepared *out);
 
+/* net_plan.c: compiles t->g; steps run again where memory would not suffice. */
+oct_status oct_train_net_plan_within(oct_train_net *t, const oct_plan_options *plan,
+                                     const oct_train_net_options *o);
+
 #endif

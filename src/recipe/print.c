@@ -258,6 +258,7 @@ oct_status oct_recipe_text(oct_recipe *r, const char **text)
 static bool decides_numbers(int field)
 {
     switch (field) {
+    case OCT_RECIPE_TRAIN_MEMORY:
     case OCT_RECIPE_MODEL:
     case OCT_RECIPE_OUTPUT:
     case OCT_RECIPE_IMAGES:

@@ -3,6 +3,7 @@
 #include "train/settings.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/map.h"
@@ -199,6 +200,31 @@ static oct_status set_augment(oct_ctx *ctx, const oct_train_options *o, const ch
     return oct_augment_check(ctx, &s->augment);
 }
 
+/* "2G", "1.5G", "800M", "500k": 10^9, 10^6, 10^3 bytes. */
+static oct_status set_memory(oct_ctx *ctx, const char *text, size_t *out)
+{
+    static const struct {
+        char letter;
+        double bytes;
+    } units[] = {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'G', 1e9}, {'T', 1e12}};
+    char *end = NULL;
+    double n;
+
+    if (!text) return OCT_OK;
+    n = strtod(text, &end);
+    for (size_t i = 0; end != text && i < OCT_COUNT(units); i++)
+        if (*end == units[i].letter) {
+            n *= units[i].bytes;
+            end++;
+            break;
+        }
+    if (end != text && *end == 'B') end++;
+    if (end == text || *end || !(n >= 1) || n > 1e15)
+        return oct_fail(ctx, OCT_ERR_ARG, "'%.40s' is no size of memory: write 2G or 800M", text);
+    *out = (size_t)n;
+    return OCT_OK;
+}
+
 oct_status oct_train_settings_resolve(oct_ctx *ctx, const oct_train_options *o, const char *family,
                                       oct_train_settings *out)
 {
@@ -215,5 +241,6 @@ oct_status oct_train_settings_resolve(oct_ctx *ctx, const oct_train_options *o, 
     OCT_TRY(set_optimizer(ctx, o, s));
     OCT_TRY(set_schedule(ctx, o, s));
     OCT_TRY(set_ema(ctx, o, s));
+    OCT_TRY(set_memory(ctx, o->memory, &s->memory));
     return set_augment(ctx, o, family, s);
 }

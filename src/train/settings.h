@@ -24,6 +24,7 @@ typedef struct oct_train_settings {
     bool decay_all;
     double clip; /* 0: never */
     double norm_momentum;
+    size_t memory; /* bytes; 0: any number */
 } oct_train_settings;
 
 /* `family`: of the network, or NULL. `o` has all fields. */

@@ -90,6 +90,9 @@ static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_op
         .n_loss_settings = o->n_loss_settings,
         .prepare = {o->freeze_statistics != 0, t->s.norm_momentum},
         .n_threads = t->n_threads,
+        .memory = {t->s.memory, (size_t)oct_batches_bytes(t->batches),
+                   t->s.optimizer->n_states(&t->s.optimizer_options) + (t->s.accumulate > 1) +
+                       (t->s.ema != NULL)},
     };
 
     OCT_TRY(oct_train_net_new(g, &net, &t->net));

@@ -375,6 +375,7 @@ oct_graph *oct_quantized_float(const oct_quantized *q)
 
 oct_qmap *oct_quantized_map(const oct_quantized *q)
 {
+    q->m->may_write = ~0u;
     return q->m;
 }
 

@@ -71,6 +71,18 @@ static bool find_fake_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
     return (a.learns & (i == 1 ? OCT_FAKE_LEARNS_STEP : OCT_FAKE_LEARNS_ZERO)) != 0;
 }
 
+/* A weight times what is folded into it, on its way to be rounded. */
+static bool is_folded(const oct_node *n)
+{
+    const oct_value *y = n->out[0];
+    oct_fake_attrs a;
+
+    if (!oct_node_is(n, &oct_op_mul) || y->n_users != 1) return false;
+    if (!oct_node_is(y->users[0], &oct_op_fake_quant)) return false;
+    oct_fake_read(y->users[0], &a);
+    return a.role == OCT_FAKE_WEIGHT;
+}
+
 /* What operand i of a node is, if training changes it. */
 static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
 {
@@ -79,6 +91,10 @@ static bool find_kind(const oct_node *n, int32_t i, oct_param_kind *kind)
 
     if (!v || !v->data || !is_float(v->data)) return false;
     if (oct_node_is(n, &oct_op_fake_quant)) return find_fake_kind(n, i, kind);
+    if (is_folded(n)) {
+        *kind = OCT_PARAM_WEIGHT;
+        return i == 0;
+    }
     if (is_norm(n->op) && i >= 1) {
         *kind = i == 1 ? OCT_PARAM_NORM_SCALE : OCT_PARAM_NORM_BIAS;
         return i <= 2;

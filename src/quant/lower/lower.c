@@ -123,15 +123,16 @@ static bool carries(const oct_qmap *m, const oct_node *n, int32_t i, const oct_q
     return true;
 }
 
-/* A moved value has codes already; some runtimes need a pair there all the same. */
-static bool needs_pair(const oct_lowering *l, const oct_qpoint *p, const oct_qpoint *root)
+/* Some runtimes need a pair all the same. */
+bool oct_point_needs_pair(const oct_qmap *m, int32_t point)
 {
+    const oct_qpoint *p = &m->points[point], *root = oct_qmap_root(m, point);
     const oct_node *by = p->value->producer;
 
     if (p->state != OCT_QSTATE_DOMINATED || !by || !oct_node_moves_data(by)) return true;
-    if (l->target->flags & OCT_TARGET_QDQ_AFTER_MOVES) return true;
+    if (m->target->flags & OCT_TARGET_QDQ_AFTER_MOVES) return true;
     for (int32_t i = 0; i < oct_node_n_data(by); i++)
-        if (!carries(l->m, by, i, root, MOVES_DEPTH)) return true;
+        if (!carries(m, by, i, root, MOVES_DEPTH)) return true;
     return false;
 }
 
@@ -215,7 +216,7 @@ static oct_status lower_point(oct_lowering *l, int32_t index)
 
         OCT_TRY(oct_lowering_weight(l, p, root, v, before, &to));
     } else {
-        if (!needs_pair(l, p, root)) return OCT_OK;
+        if (!oct_point_needs_pair(l->m, index)) return OCT_OK;
         OCT_TRY(pair(l, p, root, v, &q, &to));
         if (gives) give_codes(v, q);
     }

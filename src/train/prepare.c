@@ -187,7 +187,13 @@ static oct_status replace_norm(oct_graph *g, oct_node *n, double momentum, oct_t
     return OCT_OK;
 }
 
-static oct_status replace_norms(oct_graph *g, double momentum, oct_train_prepared *out)
+static bool is_frozen(const oct_train_prepare_options *o, const oct_node *n)
+{
+    return o->freeze_statistics || (o->frozen && n->id < o->n_frozen && o->frozen[n->id]);
+}
+
+static oct_status replace_norms(oct_graph *g, const oct_train_prepare_options *o,
+                                oct_train_prepared *out)
 {
     out->stats = oct_arena_array(g->arena, 2 * (size_t)g->n_nodes + 1, sizeof(*out->stats));
     if (!out->stats) return OCT_ERR_MEMORY;
@@ -195,9 +201,9 @@ static oct_status replace_norms(oct_graph *g, double momentum, oct_train_prepare
         oct_act act;
 
         next = n->next;
-        if (!is_trainable_norm(n)) continue;
+        if (!is_trainable_norm(n) || is_frozen(o, n)) continue;
         if (next && next == activation_after(n->out[0], &act)) next = next->next; /* it goes, too */
-        OCT_TRY(replace_norm(g, n, momentum, out));
+        OCT_TRY(replace_norm(g, n, o->norm_momentum, out));
     }
     return OCT_OK;
 }
@@ -215,7 +221,7 @@ oct_status oct_train_prepare(oct_graph *g, const oct_train_prepare_options *o,
     *out = (oct_train_prepared){0};
     OCT_TRY(find_params(g, out));
     OCT_TRY(oct_pipeline_run(g, "execute", PASSES, NULL));
-    if (!o->freeze_statistics) OCT_TRY(replace_norms(g, o->norm_momentum, out));
+    OCT_TRY(replace_norms(g, o, out));
     find_consumers(out);
     return OCT_OK;
 }

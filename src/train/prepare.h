@@ -20,6 +20,10 @@ typedef struct oct_train_stat {
 typedef struct oct_train_prepare_options {
     bool freeze_statistics; /* BatchNormalization keeps its running statistics */
     double norm_momentum;   /* weight of the old running value; 0: as each node says */
+    /* By id of a node: not NULL if it is frozen; a norm keeps its statistics then. NULL: none is.
+     */
+    const char *const *frozen;
+    int32_t n_frozen; /* ids */
 } oct_train_prepare_options;
 
 /* Arrays are in the graph's arena, in the order of nodes. */

@@ -77,7 +77,20 @@ static oct_status open_batches(oct_train *t, const oct_dataset *d, const oct_tra
 
 /* --- the network --- */
 
-static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_options *o)
+/* Parameters of frozen layers do not change. */
+static void freeze(oct_train *t, const char *const *frozen)
+{
+    oct_params *p = oct_train_net_params(t->net);
+
+    for (int32_t i = 0; i < p->n; i++) {
+        const oct_value *v = p->v[i].value;
+
+        if (v->n_users && frozen[v->users[0]->id]) p->v[i].frozen = true;
+    }
+}
+
+static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_options *o,
+                            const char *const *frozen)
 {
     const oct_preprocess *p = oct_batches_preprocess(t->batches);
     const oct_train_net_options net = {
@@ -88,7 +101,10 @@ static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_op
         .loss = t->s.loss,
         .loss_settings = o->loss_settings,
         .n_loss_settings = o->n_loss_settings,
-        .prepare = {o->freeze_statistics != 0, t->s.norm_momentum},
+        .prepare = {.freeze_statistics = o->freeze_statistics != 0,
+                    .norm_momentum = t->s.norm_momentum,
+                    .frozen = frozen,
+                    .n_frozen = g->root->n_node_ids},
         .n_threads = t->n_threads,
         .memory = {t->s.memory, (size_t)oct_batches_bytes(t->batches),
                    t->s.optimizer->n_states(&t->s.optimizer_options) + (t->s.accumulate > 1) +
@@ -98,29 +114,24 @@ static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_op
     OCT_TRY(oct_train_net_new(g, &net, &t->net));
     if (o->from_scratch)
         oct_train_from_scratch(t->net, oct_detector_n_classes(t->detector), o->seed);
+    freeze(t, frozen);
     return OCT_OK;
 }
 
-/* Parameters of the layers that a scope selects do not change. */
-static oct_status freeze(oct_train *t, const oct_scope *scope)
+/* Layers that the scope selects are frozen: parameters, and statistics of norms. */
+static oct_status build_with_frozen(oct_train *t, const oct_graph *g, const oct_train_options *o)
 {
-    const oct_graph *g = oct_train_net_source(t->net);
-    oct_params *p = oct_train_net_params(t->net);
-    oct_quantize_options q;
     oct_arena *a = oct_arena_new(t->ctx);
-    const char **reason;
+    oct_quantize_options q;
+    const char **frozen;
     oct_status st;
 
     if (!a) return OCT_ERR_MEMORY;
     oct_quantize_options_init(&q);
-    q.ignored = *scope;
-    reason = oct_arena_array(a, (size_t)g->root->n_node_ids + 1, sizeof(*reason));
-    st = reason ? oct_scope_reasons(g, &q, a, reason) : OCT_ERR_MEMORY;
-    for (int32_t i = 0; !st && i < p->n; i++) {
-        const oct_value *v = p->v[i].value;
-
-        if (v->n_users && reason[v->users[0]->id]) p->v[i].frozen = true;
-    }
+    q.ignored = o->freeze;
+    frozen = oct_arena_array(a, (size_t)g->root->n_node_ids + 1, sizeof(*frozen));
+    st = frozen ? oct_scope_reasons(g, &q, a, frozen) : OCT_ERR_MEMORY;
+    if (!st) st = build_net(t, g, o, frozen);
     oct_arena_free(a);
     return st;
 }
@@ -160,8 +171,7 @@ static oct_status build(oct_train *t, const oct_graph *g, const oct_dataset *d,
     t->n_batches = oct_batches_count(t->batches);
     t->s.schedule.steps_per_epoch = updates_of_epoch(t);
     OCT_TRY(oct_schedule_check(t->ctx, &t->s.schedule));
-    OCT_TRY(build_net(t, g, o));
-    OCT_TRY(freeze(t, &o->freeze));
+    OCT_TRY(build_with_frozen(t, g, o));
     if (o->tensorboard) OCT_TRY(oct_events_open(t->ctx, o->tensorboard, &t->events));
     return start_optimizer(t);
 }

@@ -148,6 +148,26 @@ static void frozen_statistics_stay(void **state)
     assert_null(find(f, &oct_op_batch_norm_train, 0));
 }
 
+/* The norm of a layer that is frozen keeps its statistics; others do not. */
+static void frozen_layers_keep_statistics(void **state)
+{
+    fixture *f = *state;
+    oct_train_prepare_options o = {0};
+    const char *frozen[64] = {NULL};
+    oct_train_prepared p;
+
+    make_network(f);
+    o.frozen = frozen;
+    o.n_frozen = f->g->n_node_ids;
+    assert_true(o.n_frozen <= 64);
+    frozen[find(f, &oct_op_batch_normalization, 0)->id] = "chosen";
+    assert_ok(f->ctx, oct_train_prepare(f->g, &o, &p));
+    assert_int_equal(p.n_stats, 2);
+    assert_non_null(find(f, &oct_op_batch_normalization, 0));
+    assert_null(find(f, &oct_op_batch_normalization, 1));
+    assert_non_null(find(f, &oct_op_batch_norm_train, 0));
+}
+
 /* Two in a row that share all operands, and one that gives its statistics. */
 static void norms_in_a_row(void **state)
 {
@@ -218,6 +238,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(parameters_and_statistics, setup, teardown),
         cmocka_unit_test_setup_teardown(activations_are_absorbed, setup, teardown),
         cmocka_unit_test_setup_teardown(frozen_statistics_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(frozen_layers_keep_statistics, setup, teardown),
         cmocka_unit_test_setup_teardown(norms_in_a_row, setup, teardown),
         cmocka_unit_test_setup_teardown(names_are_those_of_pytorch, setup, teardown),
     };

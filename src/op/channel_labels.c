@@ -53,8 +53,7 @@ static bool is_even(const oct_tensor *x, int32_t axis)
     return true;
 }
 
-/* Axes along which nothing changes become 1, in place. */
-static void narrow(oct_tensor *x)
+void oct_labels_narrow(oct_tensor *x)
 {
     int32_t *label = x->data;
 
@@ -103,6 +102,6 @@ oct_status oct_labels_through(const oct_node *n, const oct_tensor *const *in, in
     for (int32_t i = 0; i < oct_node_n_data(n); i++)
         if (!in[i] || in[i]->type.rank != n->in[i]->type.rank) return OCT_OK;
     OCT_TRY(m->labels(n, in, k, out));
-    if (*out) narrow(*out);
+    if (*out) oct_labels_narrow(*out);
     return OCT_OK;
 }

@@ -46,6 +46,9 @@ oct_status oct_labels_new(oct_ctx *ctx, const oct_type *type, int32_t first, boo
 oct_status oct_labels_through(const oct_node *n, const oct_tensor *const *in, int32_t k,
                               oct_tensor **out);
 
+/* Axes along which nothing changes become 1, in place. */
+void oct_labels_narrow(oct_tensor *labels);
+
 /* The n = channels labels along axis 1, or false if they differ along another axis. */
 bool oct_labels_channels(const oct_tensor *labels, int64_t channels, int32_t *out);
 

@@ -14,6 +14,7 @@ BEGIN {
     may["eval"] = "base tensor graph op exec data detect"
     may["feed"] = "base tensor graph op exec data detect"
     may["stat"] = "base tensor graph op exec feed"
+    may["prune"] = "base tensor graph op pass exec"
     may["quant"] = "base tensor graph op pass grad optim exec data detect feed stat"
     may["loss"] = "base tensor graph op exec data detect"
     may["augment"] = "base tensor data detect"

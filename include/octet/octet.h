@@ -15,6 +15,7 @@
 #include <octet/graph.h>
 #include <octet/onnx.h>
 #include <octet/plan.h>
+#include <octet/prune.h>
 #include <octet/quant.h>
 #include <octet/recipe.h>
 #include <octet/report.h>

@@ -38,6 +38,7 @@ INIT(oct_nms_options)
 INIT(oct_onnx_options)
 INIT(oct_plan_options)
 INIT(oct_preprocess)
+INIT(oct_prune_options)
 INIT(oct_quantize_options)
 INIT(oct_report)
 INIT(oct_simplify_options)
@@ -54,11 +55,11 @@ static const struct {
     {                                                                                              \
 #type, init_##type, sizeof(type)                                                           \
     }
-    ROW(oct_analyze_options),  ROW(oct_dataset_options), ROW(oct_eval_options),
-    ROW(oct_image_options),    ROW(oct_loader_options),  ROW(oct_nms_options),
-    ROW(oct_onnx_options),     ROW(oct_plan_options),    ROW(oct_preprocess),
-    ROW(oct_quantize_options), ROW(oct_report),          ROW(oct_simplify_options),
-    ROW(oct_source_options),   ROW(oct_synth_options),
+    ROW(oct_analyze_options),  ROW(oct_dataset_options),  ROW(oct_eval_options),
+    ROW(oct_image_options),    ROW(oct_loader_options),   ROW(oct_nms_options),
+    ROW(oct_onnx_options),     ROW(oct_plan_options),     ROW(oct_preprocess),
+    ROW(oct_prune_options),    ROW(oct_quantize_options), ROW(oct_report),
+    ROW(oct_simplify_options), ROW(oct_source_options),   ROW(oct_synth_options),
 #undef ROW
 };
 

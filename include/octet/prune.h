@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/** \file
+ * Pruning: removes channels of a network that matter least, so that fewer are computed.
+ *
+ * The network that comes out has smaller weights and otherwise the same nodes, inputs and outputs.
+ * Channels that can only go together (of layers whose results are added, of a depthwise convolution
+ * and what it reads) go together; those that cannot be followed stay, and the result says why.
+ */
+#ifndef OCTET_PRUNE_H
+#define OCTET_PRUNE_H
+
+#include <octet/graph.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The gradient of a weight, by its name: `*n` elements, borrowed until the next call; `*gradient`
+ * NULL: there is none. */
+typedef oct_status (*oct_prune_gradient_fn)(void *user, const char *weight, const float **gradient,
+                                            int64_t *n);
+
+/** How much goes, and what. One of the targets is set; shares lie in (0, 1). Strings are needed
+ * during the call only. */
+typedef struct oct_prune_options {
+    size_t struct_size;     /**< set by oct_prune_options_init() */
+    double flops_target;    /**< share of the multiply-adds to remove; 0: not this */
+    double params_target;   /**< share of the weights to remove */
+    double channels;        /**< share of the channels of each layer to remove */
+    double time_target;     /**< share of the time of a run to remove, measured here */
+    const char *importance; /**< one of oct_prune_importance_name() (default "l2") */
+    int32_t global;         /**< 1: layers compete (default 0: the same share of each) */
+    double most;            /**< of a layer's channels, at most this share goes (default .9) */
+    int32_t multiple;       /**< channels that stay are a multiple of this (default 8) */
+    const char *keep;       /**< PCRE: layers whose name matches keep their channels; NULL: none */
+    int32_t mask;           /**< 1: channels are set to zero, not cut (default 0) */
+    oct_prune_gradient_fn gradient; /**< for importance "taylor" */
+    void *gradient_user;
+} oct_prune_options;
+
+OCT_API void oct_prune_options_init_sized(oct_prune_options *o, size_t struct_size);
+
+static inline void oct_prune_options_init(oct_prune_options *o)
+{
+    oct_prune_options_init_sized(o, sizeof(*o));
+}
+
+/** What became of a network. */
+typedef struct oct_prune_result oct_prune_result;
+
+/**
+ * Prunes a copy of a graph, which the caller frees; shapes of the copy are folded. `result`, which
+ * the caller frees too, may be NULL. Fails if the target cannot be met, saying how far one can go.
+ */
+OCT_API oct_status oct_prune_run(const oct_graph *g, const oct_prune_options *options,
+                                 oct_graph **out, oct_prune_result **result);
+OCT_API void oct_prune_result_free(oct_prune_result *r); /**< accepts NULL */
+
+/** The whole network, before and after. */
+typedef struct oct_prune_totals {
+    size_t struct_size; /**< set by the caller */
+    int64_t macs, macs_left;
+    int64_t params, params_left;
+    int64_t channels, channels_left; /**< that layers make */
+    int32_t n_groups, n_protected;   /**< of channels that go together; those that had to stay */
+    double time_ms, time_ms_left;    /**< with `time_target`; else 0 */
+} oct_prune_totals;
+
+OCT_API void oct_prune_get_totals(const oct_prune_result *r, oct_prune_totals *out);
+
+/** A layer, before and after. Strings are the result's. */
+typedef struct oct_prune_layer {
+    size_t struct_size; /**< set by the caller */
+    const char *name, *op;
+    int64_t channels, channels_left; /**< that it makes */
+    int64_t inputs, inputs_left;     /**< that it reads */
+    int64_t macs, macs_left;
+    int64_t params, params_left;
+    const char *why; /**< why its channels had to stay; NULL: some could go */
+    const char *at;  /**< the node where that was found; NULL: none */
+} oct_prune_layer;
+
+/** Layer i, in the order of the network; returns 0 beyond the end. */
+OCT_API int32_t oct_prune_get_layer(const oct_prune_result *r, int32_t i, oct_prune_layer *out);
+
+/** What there is to choose from: NULL beyond the end. Borrowed for ever; any thread. */
+OCT_API const char *oct_prune_importance_name(int32_t i);
+OCT_API const char *oct_prune_importance_help(int32_t i);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which units are kept: by a level for all layers, found by bisection for a target. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "op/channels.h"
+#include "prune/groups.h"
+
+/* --- what is left --- */
+
+/* Of a constant's axis. */
+static double share_of(const oct_cut *k, const bool *keep)
+{
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < k->n; i++)
+        n += k->unit[i] < 0 || keep[k->unit[i]];
+    return (double)n / (double)OCT_MAX(k->n, 1);
+}
+
+/* Of a value's elements. */
+static double share_of_value(const oct_prune_groups *g, const oct_value *v)
+{
+    const oct_tensor *t = v ? g->c->labels[v->id] : NULL;
+    const int64_t len = t ? oct_tensor_len(t) : 0;
+    int64_t n = 0;
+
+    for (int64_t i = 0; i < len; i++) {
+        const int32_t u = oct_unit_root(g->c, ((const int32_t *)t->data)[i]);
+
+        n += u < 0 || g->keep[u];
+    }
+    return len > 1 ? (double)n / (double)len : 1;
+}
+
+static oct_status count(const oct_prune_groups *g, double *by_node, double *by_value, int64_t *macs,
+                        int64_t *params)
+{
+    const oct_channels *c = g->c;
+    double sum_macs = 0, sum_params = 0;
+
+    for (int32_t i = 0; i < c->n_cuts; i++) {
+        const oct_cut *k = &c->cuts[i];
+        const double share = k->axis < 0 ? 1 : share_of(k, g->keep);
+
+        if (k->role <= OCT_CUT_IN) {
+            double *d = &by_node[k->node->id];
+            *d = (*d > 0 ? *d : 1) * share;
+        }
+        if (!k->is_again) {
+            double *d = &by_value[k->value->id];
+            *d = (*d > 0 ? *d : 1) * share;
+        }
+    }
+    for (const oct_node *n = c->g->first; n; n = n->next) {
+        const int64_t full = oct_node_macs(n);
+
+        if (full <= 0) continue;
+        sum_macs +=
+            (double)full * (by_node[n->id] > 0 ? by_node[n->id] : share_of_value(g, n->in[0]));
+    }
+    for (int32_t id = 0; id < c->n_labels; id++) {
+        const oct_value *v = c->g->values[id];
+
+        if (!v || !v->data || !oct_dtype_is_float(v->data->type.dtype)) continue;
+        sum_params += (double)oct_tensor_len(v->data) * (by_value[id] > 0 ? by_value[id] : 1);
+    }
+    *macs = llround(sum_macs);
+    *params = llround(sum_params);
+    return OCT_OK;
+}
+
+oct_status oct_prune_count(const oct_prune_groups *g, int64_t *macs, int64_t *params)
+{
+    oct_ctx *ctx = g->c->ctx;
+    double *by_node = oct_calloc(ctx, (size_t)g->c->g->root->n_node_ids + 1, sizeof(double));
+    double *by_value = oct_calloc(ctx, (size_t)g->c->n_labels + 1, sizeof(double));
+    const oct_status st =
+        by_node && by_value ? count(g, by_node, by_value, macs, params) : OCT_ERR_MEMORY;
+
+    oct_free(ctx, by_node);
+    oct_free(ctx, by_value);
+    return st;
+}
+
+/* --- a level --- */
+
+typedef struct ranked {
+    float score;
+    int32_t unit, group;
+} ranked;
+
+/* Less important first; of equals the later. */
+static int by_score(const void *pa, const void *pb)
+{
+    const ranked *a = pa, *b = pb;
+
+    if (a->score < b->score) return -1;
+    if (a->score > b->score) return 1;
+    return (a->unit < b->unit) - (a->unit > b->unit);
+}
+
+static int64_t gcd(int64_t a, int64_t b)
+{
+    return b ? gcd(b, a % b) : a;
+}
+
+/* Units that a group keeps if it is asked for `want`: whole multiples of channels, at least so many
+ * as `most` leaves. */
+static int32_t allowed(const oct_prune_group *g, const oct_prune_options *o, double want)
+{
+    const int64_t multiple = OCT_MAX(o->multiple, 1), step = multiple / gcd(multiple, g->width);
+    const double least = ceil((1 - o->most) * g->n - 1e-9);
+    int64_t n = (int64_t)ceil(OCT_MAX(want, least) - 1e-9);
+
+    n = oct_ceil_div(OCT_MAX(n, 1), step) * step;
+    return (int32_t)OCT_MIN(n, g->n);
+}
+
+/* The most important n of each group, where r has all units from the least important one. */
+static void keep_best(oct_prune_groups *g, const ranked *r, int32_t n)
+{
+    for (int32_t i = 0; i < g->n; i++)
+        if (!g->groups[i].why)
+            for (int32_t k = 0; k < g->groups[i].n; k++)
+                g->keep[g->groups[i].units[k]] = false;
+    for (int32_t i = n; i-- > 0;) {
+        oct_prune_group *group = &g->groups[r[i].group];
+
+        if (group->n_kept < 1) continue;
+        g->keep[r[i].unit] = true;
+        group->n_kept--;
+    }
+    for (int32_t i = 0; i < g->n; i++) {
+        g->groups[i].n_kept = 0;
+        for (int32_t k = 0; k < g->groups[i].n; k++)
+            g->groups[i].n_kept += g->keep[g->groups[i].units[k]];
+    }
+}
+
+/* A part of a group (one half of a Split) may have lost all of its channels. */
+static void keep_one_each(oct_prune_groups *g)
+{
+    for (int32_t id = 0; id < g->c->n_labels; id++) {
+        const oct_tensor *t = g->c->labels[id];
+        const int64_t len = t ? oct_tensor_len(t) : 0;
+        int32_t best = -1;
+        bool has_one = len == 0;
+
+        for (int64_t i = 0; i < len && !has_one; i++) {
+            const int32_t u = oct_unit_root(g->c, ((const int32_t *)t->data)[i]);
+
+            has_one = u < 0 || g->keep[u];
+            if (!has_one && (best < 0 || g->score[u] > g->score[best])) best = u;
+        }
+        if (!has_one && best >= 0) g->keep[best] = true;
+    }
+}
+
+/* How many of each group a common threshold would keep. */
+static void share_globally(oct_prune_groups *g, const oct_prune_options *o, const ranked *r,
+                           int32_t n, double level)
+{
+    int64_t total = 0, gone = 0;
+
+    for (int32_t i = 0; i < n; i++)
+        total += g->groups[r[i].group].width;
+    for (int32_t i = 0; i < n && (double)gone < level * (double)total; i++) {
+        oct_prune_group *group = &g->groups[r[i].group];
+
+        if (group->n_kept <= allowed(group, o, 0)) continue;
+        group->n_kept--;
+        gone += group->width;
+    }
+}
+
+static int32_t rank(const oct_prune_groups *g, ranked *r)
+{
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < g->n; i++)
+        for (int32_t k = 0; k < g->groups[i].n && !g->groups[i].why; k++) {
+            const int32_t u = g->groups[i].units[k];
+
+            r[n++] = (ranked){g->score[u], u, i};
+        }
+    qsort(r, (size_t)n, sizeof(*r), by_score);
+    return n;
+}
+
+oct_status oct_prune_choose_level(oct_prune_groups *g, const oct_prune_options *o, double level)
+{
+    ranked *r = oct_calloc(g->c->ctx, (size_t)g->c->n_units + 1, sizeof(*r));
+    int32_t n;
+
+    if (!r) return OCT_ERR_MEMORY;
+    n = rank(g, r);
+    for (int32_t i = 0; i < g->n; i++)
+        g->groups[i].n_kept = g->groups[i].n;
+    if (o->global) share_globally(g, o, r, n, level);
+    for (int32_t i = 0; i < g->n; i++) {
+        oct_prune_group *group = &g->groups[i];
+
+        if (!group->why)
+            group->n_kept = allowed(group, o, o->global ? group->n_kept : (1 - level) * group->n);
+    }
+    keep_best(g, r, n);
+    keep_one_each(g);
+    oct_free(g->c->ctx, r);
+    return OCT_OK;
+}
+
+/* --- targets --- */
+
+/* The share that goes at a level. */
+static oct_status removed(oct_prune_groups *g, const oct_prune_options *o, double level,
+                          double *share)
+{
+    int64_t macs, params;
+
+    OCT_TRY(oct_prune_choose_level(g, o, level));
+    OCT_TRY(oct_prune_count(g, &macs, &params));
+    *share = o->flops_target > 0 ? 1 - (double)macs / (double)OCT_MAX(g->macs, 1)
+                                 : 1 - (double)params / (double)OCT_MAX(g->params, 1);
+    return OCT_OK;
+}
+
+oct_status oct_prune_choose(oct_prune_groups *g, const oct_prune_options *o)
+{
+    const double target = o->flops_target > 0 ? o->flops_target : o->params_target;
+    double low = 0, high = 1, share;
+
+    if (o->channels > 0) return oct_prune_choose_level(g, o, o->channels);
+    OCT_TRY(removed(g, o, high, &share));
+    if (share < target)
+        return oct_fail(g->c->ctx, OCT_ERR_ARG,
+                        "at most %.1f %% of the %s can be removed, not %.1f %%: the other channels "
+                        "have to stay, or are what 'most' and 'multiple' leave",
+                        100 * share, o->flops_target > 0 ? "multiply-adds" : "weights",
+                        100 * target);
+    for (int i = 0; i < 24; i++) {
+        const double middle = (low + high) / 2;
+
+        OCT_TRY(removed(g, o, middle, &share));
+        *(share < target ? &low : &high) = middle;
+    }
+    return oct_prune_choose_level(g, o, high);
+}

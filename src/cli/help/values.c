@@ -15,11 +15,17 @@ typedef struct list {
 } list;
 
 static const list lists[] = {
-    {"TARGET", oct_target_name},     {"FAMILY", oct_family_name, .first = "auto"},
-    {"RANGES", oct_observer_name},   {"PRESET", oct_train_preset_name},
-    {"LOSS", oct_loss_name},         {"OPTIMIZER", oct_optimizer_name},
-    {"SCHEDULE", oct_schedule_name}, {"EMA", oct_ema_name},
-    {"AUGMENT", oct_augment_name},   {"PASS,..", oct_pass_name, .is_long = true},
+    {"TARGET", oct_target_name},
+    {"FAMILY", oct_family_name, .first = "auto"},
+    {"RANGES", oct_observer_name},
+    {"PRESET", oct_train_preset_name},
+    {"LOSS", oct_loss_name},
+    {"OPTIMIZER", oct_optimizer_name},
+    {"SCHEDULE", oct_schedule_name},
+    {"EMA", oct_ema_name},
+    {"AUGMENT", oct_augment_name},
+    {"IMPORTANCE", oct_prune_importance_name},
+    {"PASS,..", oct_pass_name, .is_long = true},
 };
 
 static const list *list_of(const cli_opt *o)

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet prune: what it prints, writes and refuses. */
+#include "cli/quantize_net.h"
+
+static char detector[1024];
+
+static int prune(place *p, const char *more)
+{
+    char words[1024];
+
+    assert_true(snprintf(words, sizeof(words), "prune %s %s", detector, more) < (int)sizeof(words));
+    return octet(p, words);
+}
+
+/* The file has fewer channels, loads and runs, and says the same numbers as the command did. */
+static void writes_less(void **state)
+{
+    place *p = *state;
+    json_t *j, *first;
+    json_int_t macs, left;
+
+    assert_int_equal(prune(p, "-o small.onnx --flops-target 0.4 --json"), 0);
+    j = printed_json(p);
+    macs = json_integer_value(json_object_get(j, "macs"));
+    left = json_integer_value(json_object_get(j, "macs_left"));
+    assert_true(left > 0 && (double)left <= .6 * (double)macs);
+    assert_true((double)left > .4 * (double)macs);
+    first = json_array_get(json_object_get(j, "layers"), 0);
+    assert_non_null(json_object_get(first, "channels_left"));
+    json_decref(j);
+    assert_int_equal(octet(p, "inspect small.onnx --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(json_integer_value(json_object_get(j, "macs")), left);
+    json_decref(j);
+    assert_int_equal(octet(p, "bench small.onnx --runs 1"), 0);
+}
+
+static void says_why(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(prune(p, "-o small.onnx --channels 0.3"), 0);
+    assert_non_null(strstr(p->last.out, "it is an output of the network"));
+    assert_non_null(strstr(p->last.out, "had to stay"));
+}
+
+static void refuses(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(prune(p, "-o small.onnx"), 2);
+    assert_non_null(strstr(p->last.err, "--flops-target"));
+    assert_int_equal(prune(p, "--channels 0.5"), 2);
+    assert_non_null(strstr(p->last.err, "--output"));
+    assert_int_equal(prune(p, "-o small.onnx --channels 0.5 --flops-target 0.5"), 2);
+    assert_non_null(strstr(p->last.err, "more than one target"));
+    assert_int_equal(prune(p, "-o small.onnx --channels 0.5 --importance best"), 2);
+    assert_non_null(strstr(p->last.err, "best"));
+    assert_int_equal(prune(p, "-o small.onnx --flops-target 0.999"), 2);
+    assert_non_null(strstr(p->last.err, "at most"));
+    assert_int_equal(prune(p, "-o small.onnx --channels 0.5 --keep ."), 1);
+    assert_non_null(strstr(p->last.err, "no channel can be removed"));
+}
+
+int main(int argc, char **argv)
+{
+    const char *root = getenv("OCTET_SOURCE_ROOT");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(writes_less, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(says_why, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(refuses, place_setup, place_teardown),
+    };
+
+    if (argc < 2) return 2;
+    place_set_program(argv[1]);
+    (void)snprintf(detector, sizeof(detector), "%s/examples/demo/detector.onnx", root ? root : ".");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -56,6 +56,16 @@ typedef struct oct_train_options {
     const char *memory; /**< what oct_train_info.bytes may be at most, as "2G" or "800M" (of 10^9
                            and 10^6 bytes): values are computed again rather than kept; NULL: any
                              number. Results are the same bytes */
+    /** Quantization-aware training: the network is quantized with these options first, and then
+     * learns through the rounding of weights and activations. NULL: float training. */
+    const oct_quantize_options *quantize;
+    const oct_dataset *calibration; /**< pictures for that; NULL: those of the training */
+    int32_t fix_scales;    /**< 1: scales stay as calibration found them (default 0: learned) */
+    int32_t learn_zeros;   /**< 1: zero points of activations are learned too (default 0) */
+    double scale_rate;     /**< learning rate of scales, as a factor of `rate` */
+    double freeze_scales;  /**< scales are fixed after this share of the steps; 1: never */
+    int32_t norm_pictures; /**< statistics of BatchNormalization are first estimated anew on so
+                                many pictures; 0: as the file says */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);
@@ -116,8 +126,17 @@ typedef struct oct_train_epoch {
 OCT_API oct_status oct_train_run(oct_train *t, oct_train_epoch *out);
 OCT_API int32_t oct_train_is_done(const oct_train *t); /**< 1: all epochs were trained */
 
-/** The network as it is now, which the caller frees; with averaged weights if there are such. */
+/** The network as it is now, which the caller frees; with averaged weights if there are such.
+ * Quantization-aware: the quantized one, with the codes that the last step computed with. */
 OCT_API oct_status oct_train_graph(const oct_train *t, oct_graph **out);
+
+/** The same before powers of two were made to fit the shifters of an NPU, to see what that costs.
+ * Only of quantization-aware jobs; the caller frees it. */
+OCT_API oct_status oct_train_unaligned(const oct_train *t, oct_graph **out);
+
+/** What a quantization-aware job began with: the network after calibration alone. Borrowed from the
+ * job; NULL: float training. */
+OCT_API const oct_quantized *oct_train_quantized(const oct_train *t);
 
 /** Which epoch was the best so far, by the caller's measure: checkpoints keep it. */
 OCT_API void oct_train_set_best(oct_train *t, int32_t epoch, double accuracy);

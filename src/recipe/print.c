@@ -230,12 +230,19 @@ static void put_field(oct_str *b, const oct_recipe *r, int i, char group[32])
     oct_str_puts(b, "\n");
 }
 
-/* Does it say anything of training? */
-static bool is_of_training(const oct_recipe *r)
+static bool says_anything(const oct_recipe *r, const char *group)
 {
     for (int i = 0; i < OCT_RECIPE_N_FIELDS; i++)
-        if (r->origin[i] && !strncmp(oct_recipe_fields[i].path, "train.", 6)) return true;
+        if (r->origin[i] && !strncmp(oct_recipe_fields[i].path, group, strlen(group))) return true;
     return false;
+}
+
+/* The command that such a recipe is for. */
+static const char *command_of(const oct_recipe *r)
+{
+    if (says_anything(r, "qat.") || (says_anything(r, "train.") && says_anything(r, "target")))
+        return "qat";
+    return says_anything(r, "train.") ? "train" : "quantize";
 }
 
 oct_status oct_recipe_text(oct_recipe *r, const char **text)
@@ -246,7 +253,7 @@ oct_status oct_recipe_text(oct_recipe *r, const char **text)
     oct_str b;
 
     oct_str_init(&b, r->ctx);
-    oct_str_printf(&b, "# octet %s --recipe FILE\n", is_of_training(r) ? "train" : "quantize");
+    oct_str_printf(&b, "# octet %s --recipe FILE\n", command_of(r));
     for (int i = 0; i < OCT_RECIPE_N_FIELDS; i++)
         if (r->origin[i] && i != OCT_RECIPE_FAST_BIAS) put_field(&b, r, i, group);
     if (b.failed || !(*text = oct_arena_strdup(r->arena, b.s))) st = OCT_ERR_MEMORY;

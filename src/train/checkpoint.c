@@ -183,14 +183,31 @@ oct_status oct_checkpoint_check_recipe(const oct_checkpoint *c, const char *reci
 
 /* --- the network --- */
 
-oct_status oct_checkpoint_load_network(const oct_checkpoint *c, oct_graph **out)
+/* An ONNX model that is a tensor of the file. */
+static oct_status load_model(const oct_checkpoint *c, int32_t tensor, oct_graph **out)
 {
     oct_file *f = oct_safetensors_file(c->s);
     size_t size;
-    const uint8_t *p = oct_safetensors_data(c->s, c->network, &size);
+    const uint8_t *p = oct_safetensors_data(c->s, tensor, &size);
     const oct_status st = oct_onnx_load_part(c->ctx, f, (size_t)(p - oct_file_data(f)), size, out);
 
     return st ? oct_fail_at(c->ctx, st, c->path) : OCT_OK;
+}
+
+oct_status oct_checkpoint_load_network(const oct_checkpoint *c, oct_graph **out)
+{
+    return load_model(c, c->network, out);
+}
+
+oct_status oct_checkpoint_quantized(const oct_checkpoint *c, oct_graph **out)
+{
+    const int32_t at = oct_safetensors_find(c->s, OCT_CHECKPOINT_QUANTIZED);
+    const oct_type *type = at >= 0 ? oct_safetensors_type(c->s, at) : NULL;
+
+    if (!type) return OCT_OK;
+    if (type->dtype != OCT_DTYPE_U8 || type->rank != 1)
+        return fail(c, "the tensor " OCT_CHECKPOINT_QUANTIZED " is no network");
+    return load_model(c, at, out);
 }
 
 /* The average of a value: its own tensor, since averages may have to be divided. */

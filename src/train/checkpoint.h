@@ -7,7 +7,9 @@
  *   "param/NAME", "state/NAME" the values NAME of that model, F32
  *   "ema/NAME"                 averages of both, as they are updated: see oct_ema_read()
  *   "optimizer/STATE/NAME"     buffers of the optimizer
- *   metadata "octet.checkpoint" "1", step, epoch, seed, optimizer, recipe, and the caller's own
+ *   tensor "octet.quantized"   U8: of quantization-aware training, the ONNX model that these
+ * weights and scales (or their averages) are in integers metadata "octet.checkpoint" "1", step,
+ * epoch, seed, optimizer, recipe, and the caller's own
  */
 #ifndef OCT_TRAIN_CHECKPOINT_H
 #define OCT_TRAIN_CHECKPOINT_H
@@ -17,6 +19,7 @@
 /* What is saved and restored. Pointers are the caller's. */
 typedef struct oct_run_state {
     const oct_graph *g;             /* the network as files have it */
+    const oct_graph *quantized;     /* what it is in integers; NULL: float training */
     const oct_params *params;       /* named as the values of g that training changes */
     const oct_params *states;       /* the same of running statistics; NULL: none */
     float *weights, *stats;         /* flat */
@@ -52,6 +55,9 @@ int64_t oct_checkpoint_epoch(const oct_checkpoint *c);
 
 /* The network with the weights (or averages) as constants. It does not need the checkpoint. */
 oct_status oct_checkpoint_graph(const oct_checkpoint *c, bool ema, oct_graph **out);
+
+/* The network in integers; *out is left alone if there is none. */
+oct_status oct_checkpoint_quantized(const oct_checkpoint *c, oct_graph **out);
 
 /* Fails, naming the first key that differs, if the run's recipe is not `recipe`. */
 oct_status oct_checkpoint_check_recipe(const oct_checkpoint *c, const char *recipe);

@@ -6,9 +6,10 @@
 #include "base/str.h"
 #include "train/checkpoint.h"
 
-#define OCT_CHECKPOINT_KEY     "octet.checkpoint"
-#define OCT_CHECKPOINT_VERSION "1"
-#define OCT_CHECKPOINT_NETWORK "octet.network"
+#define OCT_CHECKPOINT_KEY       "octet.checkpoint"
+#define OCT_CHECKPOINT_VERSION   "1"
+#define OCT_CHECKPOINT_NETWORK   "octet.network"
+#define OCT_CHECKPOINT_QUANTIZED "octet.quantized"
 
 /* A copy of the network in which parameters and statistics are inputs, after its own. */
 oct_status oct_checkpoint_open_network(const oct_run_state *run, oct_graph **out);

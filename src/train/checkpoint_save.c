@@ -142,12 +142,16 @@ static oct_status add_notes(draft *d, const oct_run_state *run)
     return OCT_OK;
 }
 
-static oct_status add_tensors(draft *d, const oct_run_state *run, const oct_graph *open,
-                              const oct_str *model)
+static oct_status add_model(draft *d, const char *name, const oct_str *model)
 {
     const int64_t size = (int64_t)model->len;
     const oct_type bytes = oct_type_make(OCT_DTYPE_U8, 1, &size);
 
+    return add_entry(d, name, &bytes, model->s);
+}
+
+static oct_status add_tensors(draft *d, const oct_run_state *run, const oct_graph *open)
+{
     for (int32_t i = 0; i < open->n_inputs; i++)
         OCT_TRY(oct_map_put(&d->inputs, open->inputs[i]->name, open->inputs[i]));
     OCT_TRY(add_flat(d, "param", NULL, run->params, run->weights));
@@ -159,21 +163,25 @@ static oct_status add_tensors(draft *d, const oct_run_state *run, const oct_grap
     for (int i = 0; run->optimizer && i < run->optimizer->n_states; i++)
         OCT_TRY(add_flat(d, "optimizer", run->optimizer->row->states[i], run->params,
                          run->optimizer->state[i]));
-    return add_entry(d, OCT_CHECKPOINT_NETWORK, &bytes, model->s);
+    return OCT_OK;
 }
 
 oct_status oct_checkpoint_save(oct_ctx *ctx, const char *path, const oct_run_state *run)
 {
     draft d = {.ctx = ctx, .arena = oct_arena_new(ctx)};
     oct_graph *open = NULL;
-    oct_str model;
+    oct_str model, integers;
     oct_status st = d.arena ? OCT_OK : OCT_ERR_MEMORY;
 
     oct_map_init(&d.inputs, ctx);
     oct_str_init(&model, ctx);
+    oct_str_init(&integers, ctx);
     if (!st) st = oct_checkpoint_open_network(run, &open);
     if (!st) st = oct_checkpoint_encode(open, &model);
-    if (!st) st = add_tensors(&d, run, open, &model);
+    if (!st && run->quantized) st = oct_checkpoint_encode(run->quantized, &integers);
+    if (!st) st = add_tensors(&d, run, open);
+    if (!st) st = add_model(&d, OCT_CHECKPOINT_NETWORK, &model);
+    if (!st && run->quantized) st = add_model(&d, OCT_CHECKPOINT_QUANTIZED, &integers);
     if (!st) st = add_notes(&d, run);
     if (st)
         oct_fail_at(ctx, st, path);
@@ -181,6 +189,7 @@ oct_status oct_checkpoint_save(oct_ctx *ctx, const char *path, const oct_run_sta
         st = oct_safetensors_save(ctx, path, d.entry, d.n, d.note, d.n_notes);
     oct_graph_free(open);
     oct_str_fini(&model);
+    oct_str_fini(&integers);
     oct_map_fini(&d.inputs);
     oct_free(ctx, d.entry);
     oct_free(ctx, d.note);

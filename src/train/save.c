@@ -38,14 +38,21 @@ oct_status oct_train_save(const oct_train *t, const char *path)
     OCT_ENTER(t->ctx);
     char batch[32], best[64];
     const oct_prop notes[] = {{NOTE_BATCH, batch}, {NOTE_BEST, best}};
+    oct_graph *quantized = NULL;
     oct_run_state r;
+    oct_status st = OCT_OK;
 
     describe(t, &r);
+    if (t->qat) st = oct_train_graph(t, &quantized);
+    if (st) return st;
+    r.quantized = quantized;
     (void)snprintf(batch, sizeof(batch), "%" PRId64, t->batch);
     r.notes = notes;
     (void)snprintf(best, sizeof(best), "%d %.17g", (int)t->best_epoch, t->best);
     r.n_notes = 2;
-    return oct_checkpoint_save(t->ctx, path, &r);
+    st = oct_checkpoint_save(t->ctx, path, &r);
+    oct_graph_free(quantized);
+    return st;
 }
 
 static oct_status read_batch(oct_train *t, const oct_checkpoint *c, const char *path, int64_t *out)
@@ -127,10 +134,13 @@ oct_status oct_checkpoint_load(oct_ctx *ctx, const char *path, oct_graph **out)
 {
     OCT_ENTER(ctx);
     oct_checkpoint *c = NULL;
+    oct_graph *g = NULL;
     oct_status st;
 
     OCT_TRY(oct_checkpoint_open(ctx, path, &c));
-    st = oct_checkpoint_graph(c, oct_checkpoint_has_ema(c), out);
+    st = oct_checkpoint_quantized(c, &g);
+    if (!st && !g) st = oct_checkpoint_graph(c, oct_checkpoint_has_ema(c), &g);
+    if (!st) *out = g;
     oct_checkpoint_close(c);
     return st;
 }

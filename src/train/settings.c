@@ -77,12 +77,18 @@ const char *oct_augment_name(int32_t i)
 
 /* --- presets --- */
 
-/* Which preset trains a family by default; the last one is for all others. */
+/* Which preset trains a family by default, or any quantized network; the last one is for all
+ * others. */
 static const struct {
     const char *family, *preset;
 } preset_of[] = {
-    {"yolov8", "ultralytics"}, {"yolov5", "ultralytics"}, {"yolox", "yolox"},
-    {"yolo-nas", "yolo_nas"},  {"nanodet", "nanodet"},    {"picodet", "picodet"},
+    {"yolov8", "ultralytics"},
+    {"yolov5", "ultralytics"},
+    {"yolox", "yolox"},
+    {"yolo-nas", "yolo_nas"},
+    {"nanodet", "nanodet"},
+    {"picodet", "picodet"},
+    {"qat", "qat"},
     {NULL, "yolo_nas"},
 };
 
@@ -95,6 +101,7 @@ static oct_status find_preset(oct_ctx *ctx, const oct_train_options *o, const ch
         *out = oct_train_preset_find(o->preset);
         return *out ? OCT_OK : unknown(ctx, "preset", o->preset, oct_train_preset_name);
     }
+    if (o->quantize) family = "qat";
     while (preset_of[i].family && (!family || strcmp(preset_of[i].family, family) != 0))
         i++;
     *out = oct_train_preset_find(preset_of[i].preset);
@@ -181,11 +188,12 @@ static oct_status set_ema(oct_ctx *ctx, const oct_train_options *o, oct_train_se
 static oct_status set_augment(oct_ctx *ctx, const oct_train_options *o, const char *family,
                               oct_train_settings *s)
 {
+    const char *want = o->augment ? o->augment : s->preset->augment;
     const oct_augment_preset *p =
-        o->augment ? oct_augment_preset_find(o->augment) : oct_augment_preset_of(family);
+        want ? oct_augment_preset_find(want) : oct_augment_preset_of(family);
     char name[64];
 
-    if (!p) return unknown(ctx, "augmentation", o->augment, oct_augment_name);
+    if (!p) return unknown(ctx, "augmentation", want, oct_augment_name);
     s->augment_name = p->name;
     oct_augment_init(&s->augment, p);
     for (int32_t i = 0; i < o->n_augment_settings; i++) {
@@ -225,18 +233,32 @@ static oct_status set_memory(oct_ctx *ctx, const char *text, size_t *out)
     return OCT_OK;
 }
 
+static void set_qat(const oct_train_options *o, oct_train_settings *s)
+{
+    const oct_train_preset *p = s->preset;
+
+    s->fix_scales = o->fix_scales || (p->fix_scales && o->scale_rate <= 0);
+    s->scale_rate = o->scale_rate > 0 ? o->scale_rate : p->scale_rate > 0 ? p->scale_rate : 1;
+    s->freeze_scales = o->freeze_scales > 0   ? o->freeze_scales
+                       : p->freeze_scales > 0 ? p->freeze_scales
+                                              : 1;
+}
+
 oct_status oct_train_settings_resolve(oct_ctx *ctx, const oct_train_options *o, const char *family,
                                       oct_train_settings *out)
 {
     oct_train_settings *s = out;
 
     *s = (oct_train_settings){
-        .epochs = o->epochs > 0 ? o->epochs : DEFAULT_EPOCHS,
-        .batch = o->batch > 0 ? o->batch : DEFAULT_BATCH,
         .accumulate = o->accumulate > 0 ? o->accumulate : 1,
         .norm_momentum = o->norm_momentum,
     };
     OCT_TRY(find_preset(ctx, o, family, &s->preset));
+    s->epochs = o->epochs > 0       ? o->epochs
+                : s->preset->is_qat ? (int32_t)s->preset->epochs
+                                    : DEFAULT_EPOCHS;
+    s->batch = o->batch > 0 ? o->batch : s->preset->batch > 0 ? s->preset->batch : DEFAULT_BATCH;
+    set_qat(o, s);
     OCT_TRY(find_loss(ctx, o, family, &s->loss));
     OCT_TRY(set_optimizer(ctx, o, s));
     OCT_TRY(set_schedule(ctx, o, s));

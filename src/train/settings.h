@@ -25,6 +25,10 @@ typedef struct oct_train_settings {
     double clip; /* 0: never */
     double norm_momentum;
     size_t memory; /* bytes; 0: any number */
+    /* quantization-aware */
+    bool fix_scales;      /* as calibration found them */
+    double scale_rate;    /* factor of the rate for logarithms of scales */
+    double freeze_scales; /* share of the steps after which scales are fixed; 1: never */
 } oct_train_settings;
 
 /* `family`: of the network, or NULL. `o` has all fields. */

@@ -89,11 +89,11 @@ static void freeze(oct_train *t, const char *const *frozen)
     }
 }
 
-static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_options *o,
-                            const char *const *frozen)
+static oct_train_net_options net_options(const oct_train *t, const oct_train_options *o)
 {
     const oct_preprocess *p = oct_batches_preprocess(t->batches);
-    const oct_train_net_options net = {
+
+    return (oct_train_net_options){
         .batch = t->s.batch,
         .width = p->width,
         .height = p->height,
@@ -102,20 +102,65 @@ static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_op
         .loss_settings = o->loss_settings,
         .n_loss_settings = o->n_loss_settings,
         .prepare = {.freeze_statistics = o->freeze_statistics != 0,
-                    .norm_momentum = t->s.norm_momentum,
-                    .frozen = frozen,
-                    .n_frozen = g->root->n_node_ids},
+                    .norm_momentum = t->s.norm_momentum},
         .n_threads = t->n_threads,
         .memory = {t->s.memory, (size_t)oct_batches_bytes(t->batches),
                    t->s.optimizer->n_states(&t->s.optimizer_options) + (t->s.accumulate > 1) +
                        (t->s.ema != NULL)},
     };
+}
 
+static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_options *o,
+                            const char *const *frozen)
+{
+    oct_train_net_options net = net_options(t, o);
+
+    net.prepare.frozen = frozen;
+    net.prepare.n_frozen = g->root->n_node_ids;
+    if (t->qat) oct_qat_hook(t->qat, &net);
     OCT_TRY(oct_train_net_new(g, &net, &t->net));
+    if (t->qat) oct_qat_set_rates(&t->s, oct_train_net_params(t->net));
     if (o->from_scratch)
         oct_train_from_scratch(t->net, oct_detector_n_classes(t->detector), o->seed);
     freeze(t, frozen);
     return OCT_OK;
+}
+
+static oct_status next_batch(void *arg, oct_train_net *net)
+{
+    const oct_train *t = arg;
+    int64_t n = 0;
+    float *images = oct_train_net_images(net, &n), *labels = oct_train_net_labels(net, &n);
+
+    return oct_batches_next(t->batches, images, labels, NULL);
+}
+
+/* A copy of g with the statistics of the first pictures; NULL: none was asked for. */
+static oct_status adapt_norms(oct_train *t, const oct_graph *g, const oct_train_options *o,
+                              oct_graph **out)
+{
+    const int64_t steps = (o->norm_pictures + t->s.batch - 1) / t->s.batch;
+    oct_train_net_options net = net_options(t, o);
+
+    if (steps < 1) return OCT_OK;
+    if (o->freeze_statistics)
+        return oct_fail(t->ctx, OCT_ERR_ARG,
+                        "statistics of BatchNormalization cannot be both frozen and adapted");
+    net.prepare.freeze_statistics = false;
+    OCT_TRY(oct_batches_seek(t->batches, 0, 0));
+    return oct_adapt_norms(g, &net, OCT_MIN(steps, t->n_batches), next_batch, t, out);
+}
+
+/* The network quantized by calibration, which is where learning begins. */
+static oct_status quantize(oct_train *t, const oct_graph *g, const oct_dataset *d,
+                           const oct_train_options *o)
+{
+    if (!o->quantize) return OCT_OK;
+    if (o->from_scratch)
+        return oct_fail(t->ctx, OCT_ERR_ARG,
+                        "quantization-aware training starts from a trained network, not from "
+                        "random weights");
+    return oct_qat_new(g, o->calibration ? o->calibration : d, o, &t->s, &t->qat);
 }
 
 /* Layers that the scope selects are frozen: parameters, and statistics of norms. */
@@ -164,6 +209,9 @@ static int64_t updates_of_epoch(const oct_train *t)
 static oct_status build(oct_train *t, const oct_graph *g, const oct_dataset *d,
                         const oct_train_options *o)
 {
+    oct_graph *adapted = NULL;
+    oct_status st;
+
     OCT_TRY(oct_detector_new(g, o->family, &t->detector));
     if (o->names) OCT_TRY(oct_detector_set_names(t->detector, o->names));
     OCT_TRY(oct_train_settings_resolve(t->ctx, o, oct_detector_family(t->detector), &t->s));
@@ -171,7 +219,12 @@ static oct_status build(oct_train *t, const oct_graph *g, const oct_dataset *d,
     t->n_batches = oct_batches_count(t->batches);
     t->s.schedule.steps_per_epoch = updates_of_epoch(t);
     OCT_TRY(oct_schedule_check(t->ctx, &t->s.schedule));
-    OCT_TRY(build_with_frozen(t, g, o));
+    OCT_TRY(adapt_norms(t, g, o, &adapted));
+    if (adapted) g = adapted;
+    st = quantize(t, g, d, o);
+    if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, o);
+    oct_graph_free(adapted);
+    OCT_TRY(st);
     if (o->tensorboard) OCT_TRY(oct_events_open(t->ctx, o->tensorboard, &t->events));
     return start_optimizer(t);
 }
@@ -212,6 +265,7 @@ void oct_train_free(oct_train *t)
     oct_events_close(t->events);
     oct_free(t->ctx, t->recipe);
     oct_train_net_free(t->net);
+    oct_qat_free(t->qat);
     oct_detector_free(t->detector);
     oct_free(t->ctx, t);
 }
@@ -245,6 +299,12 @@ static oct_status forward_backward(oct_train *t, means *m)
     return OCT_OK;
 }
 
+/* Updates of the whole training. */
+static int64_t updates_of_all(const oct_train *t)
+{
+    return (int64_t)t->s.epochs * updates_of_epoch(t);
+}
+
 /* The weights follow the gradients of `n` micro-batches. */
 static oct_status update(oct_train *t, int64_t n, means *m)
 {
@@ -269,7 +329,7 @@ static oct_status update(oct_train *t, int64_t n, means *m)
 
 static void average(oct_train *t)
 {
-    const int64_t total = (int64_t)t->s.epochs * updates_of_epoch(t), n = ++t->ema_updates;
+    const int64_t total = updates_of_all(t), n = ++t->ema_updates;
     const oct_params *p = oct_train_net_params(t->net), *stats = oct_train_net_stats(t->net);
 
     oct_ema_update(t->s.ema, 0, n, total, t->ema_weights, oct_train_net_weights(t->net), p->len,
@@ -284,6 +344,7 @@ static oct_status train_update(oct_train *t, means *m)
     const int64_t n = OCT_MIN((int64_t)t->s.accumulate, t->n_batches - t->batch);
     oct_params *p = oct_train_net_params(t->net);
 
+    if (t->qat) OCT_TRY(oct_qat_freeze(t->qat, t->net, t->optimizer.t, updates_of_all(t)));
     for (int64_t i = 0; i < n; i++) {
         OCT_TRY(forward_backward(t, m));
         for (int32_t k = 0; k < p->n; k++)
@@ -389,11 +450,11 @@ oct_status oct_train_draw_batch(oct_train *t, const char *path)
     return st;
 }
 
-oct_status oct_train_graph(const oct_train *t, oct_graph **out)
+/* Weights and statistics as they are to be used: averaged, if there are averages. */
+static oct_status export_network(const oct_train *t, oct_graph **out)
 {
-    OCT_ENTER(t->ctx);
     const oct_params *p = oct_train_net_params(t->net), *stats = oct_train_net_stats(t->net);
-    const int64_t total = (int64_t)t->s.epochs * updates_of_epoch(t);
+    const int64_t total = updates_of_all(t);
     const float *weights = oct_train_net_weights(t->net), *running = oct_train_net_running(t->net);
     float *w, *r;
     oct_status st;
@@ -407,11 +468,42 @@ oct_status oct_train_graph(const oct_train *t, oct_graph **out)
                      t->n_threads);
         oct_ema_read(t->s.ema, 0, t->ema_updates, total, t->ema_running, running, r, stats->len,
                      t->n_threads);
+        if (t->qat) oct_qat_keep_scales(t->qat, p, weights, w, t->optimizer.t, total);
         st = oct_train_net_export(t->net, w, r, out);
     }
     oct_free(t->ctx, w);
     oct_free(t->ctx, r);
     return st;
+}
+
+static oct_status quantized_network(const oct_train *t, bool fit, oct_graph **out)
+{
+    oct_graph *learned = NULL;
+    oct_status st = export_network(t, &learned);
+
+    if (!st) st = oct_qat_graph(t->qat, learned, fit, out);
+    oct_graph_free(learned);
+    return st;
+}
+
+oct_status oct_train_graph(const oct_train *t, oct_graph **out)
+{
+    OCT_ENTER(t->ctx);
+
+    return t->qat ? quantized_network(t, true, out) : export_network(t, out);
+}
+
+oct_status oct_train_unaligned(const oct_train *t, oct_graph **out)
+{
+    OCT_ENTER(t->ctx);
+
+    if (!t->qat) return oct_fail(t->ctx, OCT_ERR_STATE, "a job of float training has no shifts");
+    return quantized_network(t, false, out);
+}
+
+const oct_quantized *oct_train_quantized(const oct_train *t)
+{
+    return t->qat ? oct_qat_quantized(t->qat) : NULL;
 }
 
 void oct_train_describe(const oct_train *t, oct_train_info *out)

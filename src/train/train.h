@@ -9,6 +9,7 @@
 #include "optim/optimizer.h"
 #include "train/events.h"
 #include "train/net.h"
+#include "train/qat.h"
 #include "train/settings.h"
 
 struct oct_train {
@@ -28,6 +29,7 @@ struct oct_train {
     int n_threads;
     int32_t best_epoch; /* by the caller's measure; 0: none */
     double best;
+    oct_qat *qat;       /* NULL: float training */
     oct_events *events; /* NULL: none */
     char *recipe;       /* for checkpoints; NULL: none */
 };

@@ -6,6 +6,8 @@ static const cli_opt opts[] = {
 #define OCT_FIELD           CLI_FIELD_ROW
 #define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
 #define OCT_FIELD_QUANTIZE(...)
+#define OCT_FIELD_QUANTIZE_ONLY(...)
+#define OCT_FIELD_QAT(...)
 #include <octet/recipe.def>
 #undef OCT_FIELD
     CLI_OPT_RECIPE("read settings from a YAML or JSON file; options change what it says"),

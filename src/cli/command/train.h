@@ -50,6 +50,7 @@ typedef struct cli_train_job {
     oct_quantize_options quantize; /* qat */
     cli_training t;
     char *folder, *last, *best;
+    char *ptq, *unaligned; /* files of --table; NULL: not written */
 } cli_train_job;
 
 /* The whole command. */
@@ -65,6 +66,18 @@ oct_status cli_train_open(cli_train_job *j);
 
 oct_status cli_train_epochs(cli_train_job *j);
 oct_status cli_train_write(cli_train_job *j);
+
+/* --- qat_table.c --- */
+
+/* Names the files that --table writes beside the network. */
+oct_status cli_table_files(cli_train_job *j);
+
+/* After an epoch that is the best so far: the network as it is before its shifts are made to fit.
+ */
+oct_status cli_table_keep(cli_train_job *j);
+
+/* Measures float, calibrated and trained networks on the files themselves, and prints them. */
+oct_status cli_table_print_all(cli_train_job *j);
 
 /* --- train_print.c --- */
 

@@ -58,6 +58,7 @@ static oct_status finish_epoch(cli_train_job *j)
         oct_train_set_best(t->train, t->best_epoch, t->best);
         st = oct_train_save(t->train, j->best);
     }
+    if (!st && (t->is_best || !j->truth)) st = cli_table_keep(j);
     if (!st) st = oct_train_save(t->train, j->last);
     return st ? st : cli_train_print_epoch(j->c, t);
 }
@@ -129,7 +130,8 @@ static oct_status work(cli_train_job *j, char **files)
     if (j->a->show_batch) return oct_train_draw_batch(j->t.train, j->a->show_batch);
     if ((st = cli_train_epochs(j))) return st;
     if ((st = cli_train_write(j))) return st;
-    return cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
+    st = cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
+    return !st && j->a->table ? cli_table_print_all(j) : st;
 }
 
 oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files)
@@ -149,5 +151,7 @@ oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files)
     free(j.folder);
     free(j.last);
     free(j.best);
+    free(j.ptq);
+    free(j.unaligned);
     return st;
 }

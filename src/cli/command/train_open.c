@@ -46,6 +46,7 @@ static oct_status check_files(cli_train_job *j)
     if (j->a->show_batch) return cli_writes(j->c, "--show-batch", j->a->show_batch);
     if ((st = cli_check_onnx_name(j->c, "--output", j->settings.output))) return st;
     if ((st = cli_writes(j->c, "--output", j->settings.output))) return st;
+    if (j->a->table && (st = cli_table_files(j))) return st;
     j->folder = j->files.checkpoints ? cli_format("%s", j->files.checkpoints)
                                      : default_folder(j->settings.output);
     j->last = cli_format("%s/last.safetensors", j->folder);
@@ -92,6 +93,25 @@ static oct_status open_dataset(cli_train_job *j, const char *const *images, int3
     return st;
 }
 
+/* Pictures to calibrate on: by default those to learn from, of which labels are not needed. */
+static oct_status open_calibration(cli_train_job *j)
+{
+    oct_dataset_options d;
+
+    oct_dataset_options_init(&d);
+    oct_recipe_get_data(j->recipe, &d);
+    if (!d.images) {
+        d.images = j->files.images[0];
+        d.more_images = j->files.images + 1;
+        d.n_more_images = j->files.n_images - 1;
+        d.annotations = j->files.annotations;
+        d.limit = j->files.limit;
+    }
+    d.skip_bad = d.skip_bad || j->files.skip_bad;
+    d.need_files = 1;
+    return cli_dataset_open(j->c, &d, &j->calibration);
+}
+
 static oct_status open_data(cli_train_job *j)
 {
     const char *model = j->c->model;
@@ -103,6 +123,7 @@ static oct_status open_data(cli_train_job *j)
     if (!st && j->files.eval_images)
         st = open_dataset(j, &j->files.eval_images, 1, j->files.eval_annotations,
                           j->files.eval_limit, &j->truth);
+    if (!st && j->is_qat) st = open_calibration(j);
     if (!st) st = cli_labels_load(j->c, j->settings.labels, &j->names);
     if (!st) j->c->model = model;
     return st;
@@ -126,6 +147,16 @@ static oct_status read_preprocess(cli_train_job *j)
     return st;
 }
 
+static oct_status set_quantize(cli_train_job *j)
+{
+    oct_quantize_options_init(&j->quantize);
+    oct_recipe_get_quantize(j->recipe, &j->quantize);
+    j->quantize.source = j->settings.model;
+    j->options.quantize = &j->quantize;
+    j->options.calibration = j->calibration;
+    return oct_recipe_line(j->recipe, &j->quantize.settings);
+}
+
 oct_status cli_train_open(cli_train_job *j)
 {
     oct_status st;
@@ -138,6 +169,9 @@ oct_status cli_train_open(cli_train_job *j)
     j->options.names = j->names;
     j->options.tensorboard = j->files.tensorboard;
     if ((st = read_preprocess(j))) return st;
-    if ((st = oct_train_new(j->g, j->images, &j->options, &j->t.train))) return st;
+    if (j->is_qat && (st = set_quantize(j))) return st;
+    st = oct_train_new(j->g, j->images, &j->options, &j->t.train);
+    cli_progress_end(j->c);
+    if (st) return st;
     return j->a->resume ? oct_train_resume(j->t.train, j->a->resume) : OCT_OK;
 }

@@ -4,6 +4,19 @@
 #include "cli/term/json.h"
 #include "cli/term/table.h"
 
+/* What a quantization-aware training begins with. */
+static void print_quantized(const oct_train *t)
+{
+    const oct_quantized *q = oct_train_quantized(t);
+    oct_quantize_summary s = {.struct_size = sizeof(s)};
+
+    if (!q) return;
+    oct_quantized_summary(q, &s);
+    cli_fact(stdout, 12, "integer", "%d of %d layers, calibrated on %lld pictures for %s",
+             (int)s.layers_quantized, (int)s.layers_total, (long long)s.images, s.best_for);
+    if (s.tail) cli_fact(stdout, 12, "float", "%s", s.tail);
+}
+
 void cli_train_print_start(cli *c, const cli_training *t)
 {
     oct_train_info i = {.struct_size = sizeof(i)};
@@ -14,6 +27,7 @@ void cli_train_print_start(cli *c, const cli_training *t)
     cli_fact(stdout, 12, "loss", "%s: %s", i.loss, i.why);
     cli_fact(stdout, 12, "settings", "%s, rate %g %s, weight decay %g, average %s, pictures %s",
              i.optimizer, i.rate, i.schedule, i.weight_decay, i.ema, i.augment);
+    print_quantized(t->train);
     cli_fact(stdout, 12, "network", "%lld of %lld parameters are trained (%s weights)",
              (long long)i.n_trained, (long long)i.n_params,
              cli_count((double)i.n_weights, weights));

@@ -241,3 +241,15 @@ oct_status oct_fake_take(oct_fake *f, const oct_graph *learned)
     }
     return OCT_OK;
 }
+
+void oct_fake_step(const oct_fake *f, const char *name, float *out, int64_t n)
+{
+    for (int32_t i = 0; i < f->m->n_points; i++) {
+        const oct_fake_point *at = &f->of_point[i];
+        const oct_qpoint *p = &f->m->points[i];
+
+        if (!at->step || p->n != n || strcmp(at->step->name, name) != 0) continue;
+        for (int64_t k = 0; k < n; k++)
+            out[k] = (float)oct_step_of_scale(at->kind, (double)p->scale[k]);
+    }
+}

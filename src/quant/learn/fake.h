@@ -45,4 +45,8 @@ oct_status oct_fake_insert(void *fake, oct_graph *copy);
  */
 oct_status oct_fake_take(oct_fake *f, const oct_graph *learned);
 
+/* What the constant `name` (a step of n elements) is to be for the scales that the qmap has now;
+ * `out` is left alone if no point has such a constant. */
+void oct_fake_step(const oct_fake *f, const char *name, float *out, int64_t n);
+
 #endif

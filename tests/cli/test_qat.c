@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet qat: the file is what was measured, and the same after a kill. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/quantize_net.h"
+
+/* The demo's detector, and a few pictures of shapes. */
+static char detector[1024];
+
+#define DATA "--images s/train --annotations s/train.json --labels s/names.txt "
+#define EVAL "--eval-images s/train --eval-annotations s/train.json "
+#define FEW  "--epochs 2 --batch 2 --augment none --warmup-epochs -1 --rate 0.0002 "
+
+static int qat(place *p, const char *more)
+{
+    char words[1024];
+
+    assert_true(snprintf(words, sizeof(words), "qat %s " FEW "%s", detector, more) <
+                (int)sizeof(words));
+    return octet(p, words);
+}
+
+static int setup_data(void **state)
+{
+    place *p;
+
+    if (place_setup(state)) return -1;
+    p = *state;
+    return octet(p, "synth --out s --split train --count 6 --size 128 --seed 3");
+}
+
+static json_t *line(place *p, int i)
+{
+    const char *text = p->last.out;
+    json_t *j;
+
+    for (; i > 0 && text; i--)
+        text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
+    assert_non_null(text);
+    j = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_non_null(j);
+    return j;
+}
+
+static int system_in(const place *p, const char *command)
+{
+    char words[1024];
+
+    assert_true(snprintf(words, sizeof(words), "cd %s && %s", p->dir, command) <
+                (int)sizeof(words));
+    return system(words);
+}
+
+static double ap_of(place *p, const char *file)
+{
+    char words[256];
+    json_t *j;
+    double ap;
+
+    (void)snprintf(words, sizeof(words), "eval %s " DATA "--json", file);
+    assert_int_equal(octet(p, words), 0);
+    j = line(p, 0);
+    ap = number(j, "ap");
+    json_decref(j);
+    return ap;
+}
+
+/* What the last epoch measured, the file and the checkpoint are one network. */
+static void the_file_is_what_was_measured(void **state)
+{
+    place *p = *state;
+    json_t *last;
+    double ap;
+
+    assert_int_equal(qat(p, DATA EVAL "-o q.onnx --json --eval-every 2"), 0);
+    last = line(p, 1);
+    assert_int_equal(json_integer_value(json_object_get(last, "step")), 6);
+    assert_true(json_is_true(json_object_get(last, "best")));
+    ap = number(last, "ap");
+    json_decref(last);
+    assert_true(ap > .3);
+    assert_true(ap_of(p, "q.onnx") == ap);
+    assert_true(ap_of(p, "q.train/best.safetensors") == ap);
+    assert_int_equal(octet(p, "export q.train/best.safetensors -o e.onnx"), 0);
+    assert_int_equal(system_in(p, "cmp q.onnx e.onnx"), 0);
+    assert_int_equal(octet(p, "inspect q.onnx"), 0);
+    must_contain(p->last.out, "INT8 by octet");
+}
+
+/* Killed before scales are fixed and after, and resumed: the same bytes as without. */
+static void goes_on_bit_for_bit(void **state)
+{
+    static const char rest[] = DATA "--target npu-pow2 --freeze-scales 0.7 --quiet ";
+    place *p = *state;
+    char words[2048];
+
+    (void)snprintf(words, sizeof(words), "%s-o whole.onnx", rest);
+    assert_int_equal(qat(p, words), 0);
+    (void)snprintf(words, sizeof(words), "qat %s " FEW "%s-o part.onnx", detector, rest);
+    for (int i = 0; i < 3; i++) {
+        (void)octet_interrupted(p, words, 1500 + 700 * i, i == 1 ? SIGTERM : SIGKILL);
+        if (!exists(p, "part.train/last.safetensors")) continue;
+        (void)snprintf(words, sizeof(words),
+                       "qat %s " FEW "%s-o part.onnx --resume part.train/last.safetensors",
+                       detector, rest);
+    }
+    assert_int_equal(octet(p, words), 0);
+    assert_int_equal(system_in(p, "cmp whole.onnx part.onnx"), 0);
+    assert_int_not_equal(
+        qat(p, DATA "--target octet -o b.onnx --resume part.train/last.safetensors"), 0);
+    must_contain(p->last.err, "target");
+}
+
+static void the_table_has_its_files(void **state)
+{
+    static const char *const files[] = {NULL, "t_ptq.onnx", "t_unaligned.onnx", "t.onnx"};
+    place *p = *state;
+    json_t *last, *table;
+
+    assert_int_equal(qat(p, DATA EVAL "--target npu-pow2 -o t.onnx --table --json"), 0);
+    last = line(p, 3);
+    table = json_object_get(last, "table");
+    assert_int_equal(json_array_size(table), 4);
+    for (int i = 0; i < 4; i++) {
+        const json_t *row = json_array_get(table, (size_t)i);
+        const char *file = json_string_value(json_object_get(row, "file"));
+
+        assert_string_equal(file, files[i] ? files[i] : detector);
+        assert_true(json_integer_value(json_object_get(row, "bytes")) > 0);
+        assert_true(json_real_value(json_object_get(row, "milliseconds")) > 0);
+        assert_true(json_real_value(json_object_get(row, "ap")) > .3);
+        assert_true(i == 0 || exists(p, file));
+    }
+    json_decref(last);
+    assert_int_equal(qat(p, DATA "--target npu-pow2 -o t.onnx --force"), 0);
+    must_contain(p->last.out, "layers, calibrated on 6 pictures");
+}
+
+static void learns_without_labels(void **state)
+{
+    place *p = *state;
+    json_t *first, *second;
+
+    assert_int_equal(qat(p, "--images s/train --loss distill --weight-bits 4 -o d.onnx --json "
+                            "--fix-scales --learn-zeros --ema none"),
+                     0);
+    first = line(p, 0);
+    second = line(p, 1);
+    assert_true(number(second, "loss") < number(first, "loss"));
+    json_decref(first);
+    json_decref(second);
+    assert_true(exists(p, "d.onnx"));
+}
+
+static void mistakes_are_explained(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(qat(p, DATA "-o q.onnx --target npu"), 2);
+    must_contain(p->last.err, "npu-pow2");
+    assert_int_equal(qat(p, DATA "-o q.onnx --from-scratch"), 2);
+    must_contain(p->last.err, "random weights");
+    assert_int_equal(qat(p, DATA "-o q.onnx --bn-adapt 4 --freeze-statistics"), 2);
+    must_contain(p->last.err, "adapted");
+    assert_int_equal(qat(p, DATA "-o q.onnx --scale-rate 5 --print-recipe"), 0);
+    must_contain(p->last.out, "# octet qat");
+    must_contain(p->last.out, "scale_rate: 5");
+    assert_int_equal(qat(p, DATA "-o q.onnx --bn-adapt 4 --quiet"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(the_file_is_what_was_measured, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(the_table_has_its_files, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(learns_without_labels, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(mistakes_are_explained, setup_data, place_teardown),
+    };
+    const char *root = getenv("OCTET_SOURCE_ROOT");
+
+    if (argc < 2) return 2;
+    place_set_program(argv[1]);
+    (void)snprintf(detector, sizeof(detector), "%s/examples/demo/detector.onnx", root ? root : ".");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -53,12 +53,18 @@ static void yolox(void **state)
     check(state, "models/yolox_nano_416.onnx", .5);
 }
 
+static void yolo_nas(void **state)
+{
+    check(state, "yolo-nas/yolo_nas_bccd_train.onnx", .5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(mobilenet_v1, setup, teardown),
         cmocka_unit_test_setup_teardown(nanodet, setup, teardown),
         cmocka_unit_test_setup_teardown(picodet, setup, teardown),
+        cmocka_unit_test_setup_teardown(yolo_nas, setup, teardown),
         cmocka_unit_test_setup_teardown(yolov8n, setup, teardown),
         cmocka_unit_test_setup_teardown(yolox, setup, teardown),
     };

@@ -213,8 +213,13 @@ oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct
                                        "batch_size",
                                        "nncf_compress_postprocessing",
                                        NULL};
-    static const char *const gradients[] = {"selective_quantizer_params", "calib_params",
-                                            "quantization_params", "ptq_only", NULL};
+    static const char *const gradients[] = {"selective_quantizer_params",
+                                            "calib_params",
+                                            "quantization_params",
+                                            "ptq_only",
+                                            "qat_params",
+                                            "training_hyperparams",
+                                            NULL};
     const oct_tree *config = oct_tree_get(map, "nncf_config");
     const oct_tree *params = oct_tree_get(map, "quantization_params");
     oct_adapter a = {r, s, NULL};
@@ -225,7 +230,7 @@ oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct
         OCT_TRY(start(&a, map, nncf, "a config of NNCF"));
         OCT_TRY(oct_nncf_read(&a, map));
     } else if (oct_tree_get(params, "selective_quantizer_params") ||
-               oct_tree_get(params, "calib_params")) {
+               oct_tree_get(params, "calib_params") || oct_tree_get(params, "qat_params")) {
         OCT_TRY(start(&a, map, gradients, "quantization parameters of SuperGradients"));
         OCT_TRY(oct_super_gradients_read(&a, map, params));
     }

@@ -140,5 +140,7 @@ oct_status oct_adapter_left_out(oct_adapter *a, const char *what, const char *wh
 /* `map` is the whole file, `params` the part of it that has the settings. */
 oct_status oct_nncf_read(oct_adapter *a, const oct_tree *map);
 oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const oct_tree *params);
+oct_status oct_super_gradients_qat(oct_adapter *a, const oct_tree *map, const oct_tree *qat,
+                                   const oct_tree *learn_amax);
 
 #endif

@@ -72,6 +72,8 @@ static oct_status read_selective(const gradients *s, const oct_tree *t)
         OCT_TRY(oct_adapter_set(a, t, "ranges.activations", "minmax"));
         return oct_adapter_done(a, t->key, t, "ranges.activations minmax");
     }
+    if (!strcmp(t->key, "learn_amax"))
+        return oct_adapter_done(a, t->key, t, "of qat: whether scales are learned");
     return oct_adapter_left_out(a, t->key, "only training needs it");
 }
 
@@ -140,8 +142,8 @@ static oct_status read_ptq_only(oct_adapter *a, const oct_tree *t)
     if (oct_tree_is_null(t)) return OCT_OK;
     if (!strcasecmp(oct_tree_text(t), "false"))
         return oct_adapter_left_out(a, "ptq_only False",
-                                    "training with quantization is not there yet; the result is "
-                                    "what calibration alone gives");
+                                    "octet qat trains; octet quantize gives what calibration "
+                                    "alone gives");
     return oct_adapter_done(a, t->key, t, "what octet does");
 }
 
@@ -151,11 +153,14 @@ oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const o
     const oct_tree *calib = oct_tree_get(params, "calib_params");
     const oct_tree *inputs = oct_tree_get(selective, "calibrator_i");
     const oct_tree *only = oct_tree_get(params, "ptq_only");
+    const oct_tree *qat = oct_tree_get(params, "qat_params");
     gradients s = {a, oct_tree_get(calib, "histogram_calib_method"),
                    strcmp(oct_tree_text(inputs), "max") != 0};
 
     if (oct_tree_is_null(s.method)) s.method = NULL;
     OCT_TRY(read_ptq_only(a, only ? only : oct_tree_get(map, "ptq_only")));
     OCT_TRY(each_key(&s, selective, "selective_quantizer_params", read_selective));
-    return each_key(&s, calib, "calib_params", read_calib);
+    OCT_TRY(each_key(&s, calib, "calib_params", read_calib));
+    return oct_super_gradients_qat(a, map, qat ? qat : oct_tree_get(map, "qat_params"),
+                                   oct_tree_get(selective, "learn_amax"));
 }

@@ -475,7 +475,7 @@ static void notes_of_super_gradients_are_true(void **out)
                               "calib_params: {histogram_calib_method: entropy, percentile: 99}\n"));
     assert_string_equal(options_of(s->r).activation_ranges, "minmax");
     assert_string_equal(options_of(s->r).weight_ranges, "mse");
-    assert_true(has_note(s->r, "ptq_only False (training with quantization is not there yet"));
+    assert_true(has_note(s->r, "ptq_only False (octet qat trains"));
     assert_true(has_note(s->r, "left out: histogram_calib_method (calibrator_i is max"));
     assert_true(has_note(s->r, "percentile 99: ranges.percentile, of no effect"));
     assert_false(has_note(s->r, "ranges.activations kl"));
@@ -483,6 +483,32 @@ static void notes_of_super_gradients_are_true(void **out)
                               "calib_params: {histogram_calib_method: percentile}\n"));
     assert_string_equal(options_of(s->r).weight_ranges, "percentile");
     assert_string_equal(options_of(s->r).activation_ranges, "percentile");
+}
+
+/* Divisors are of the training that the file describes, or of YOLO-NAS's usual one. */
+static void reads_qat_params(void **out)
+{
+    state *s = *out;
+    oct_train_options o;
+
+    oct_train_options_init(&o);
+    assert_ok(s->ctx, load(s, "qat_params: {batch_size_divisor: 2, max_epochs_divisor: 10, "
+                              "lr_decay_factor: 0.01, warmup_epochs_divisor: 10,\n"
+                              "  cosine_final_lr_ratio: 0.02, disable_augmentations: True, "
+                              "disable_phase_callbacks: True}\n"
+                              "selective_quantizer_params: {learn_amax: True}\n"
+                              "training_hyperparams: {max_epochs: 55, initial_lr: 5e-4}\n"));
+    oct_recipe_get_train(s->r, &o);
+    assert_string_equal(o.preset, "super_gradients");
+    assert_int_equal(o.batch, 4);
+    assert_int_equal(o.epochs, 5);
+    assert_true(o.rate == 5e-6 && o.final_rate == .02 && o.warmup_epochs == .1);
+    assert_string_equal(o.augment, "none");
+    assert_true(o.scale_rate == 1);
+    assert_true(has_note(s->r, "max_epochs_divisor 10: train.epochs 5"));
+    assert_true(has_note(s->r, "left out: disable_phase_callbacks"));
+    assert_fails(s->ctx, load(s, "qat_params: {lr_decay_factor: none}\n"), OCT_ERR_ARG, "above 0");
+    assert_fails(s->ctx, load(s, "qat_params: 3\n"), OCT_ERR_ARG, "keys");
 }
 
 static void reads_super_gradients(void **out)
@@ -613,6 +639,7 @@ int main(void)
         TEST(nncf_needs_quantization),
         TEST(nncf_of_other_algorithms_is_refused),
         TEST(notes_of_super_gradients_are_true),
+        TEST(reads_qat_params),
         TEST(reads_super_gradients),
         cmocka_unit_test(survives_want_of_memory),
         cmocka_unit_test(documentation_has_every_field),

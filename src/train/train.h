@@ -34,6 +34,12 @@ struct oct_train {
     char *recipe;       /* for checkpoints; NULL: none */
 };
 
+/* Everything that a new job has, from options with all fields (build.c). */
+oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *d,
+                           const oct_train_options *o);
+
+int64_t oct_train_updates_of_epoch(const oct_train *t); /* of the weights */
+
 /* Random weights instead of the network's (scratch.c). n_classes: of the network; 0: not known. */
 void oct_train_from_scratch(oct_train_net *net, int64_t n_classes, uint64_t seed);
 

@@ -5,7 +5,7 @@ BEGIN {
     may["tensor"] = "base"
     may["graph"] = "base tensor"
     may["op"] = "base tensor graph"
-    may["onnx"] = may["pass"] = may["grad"] = "base tensor graph op"
+    may["onnx"] = may["openvino"] = may["pass"] = may["grad"] = "base tensor graph op"
     may["optim"] = "base tensor graph"
     may["exec"] = "base tensor graph op pass"
     may["data"] = "base tensor"

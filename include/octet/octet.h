@@ -14,6 +14,7 @@
 #include <octet/file.h>
 #include <octet/graph.h>
 #include <octet/onnx.h>
+#include <octet/openvino.h>
 #include <octet/plan.h>
 #include <octet/prune.h>
 #include <octet/quant.h>

@@ -257,13 +257,20 @@ oct_status cli_rewrites(cli *c, const char *option, const char *path)
     return st;
 }
 
-oct_status cli_check_onnx_name(cli *c, const char *option, const char *path)
+bool cli_has_suffix(const char *path, const char *suffix)
 {
     const char *dot = strrchr(base_name(path), '.');
 
-    if ((dot && strcasecmp(dot, ".onnx") == 0) || cli_is_sink(path)) return OCT_OK;
+    return dot && strcasecmp(dot, suffix) == 0;
+}
+
+oct_status cli_check_model_name(cli *c, const char *option, const char *path)
+{
+    if (cli_has_suffix(path, ".onnx") || cli_has_suffix(path, ".xml") || cli_is_sink(path))
+        return OCT_OK;
     return cli_fail(c, OCT_ERR_ARG,
-                    "%s%s%s: octet writes networks as ONNX; give it a name that ends in .onnx",
+                    "%s%s%s: octet writes networks as ONNX (a name that ends in .onnx) or as "
+                    "OpenVINO IR (.xml, with a .bin file beside it)",
                     option ? option : "", option ? " " : "", path);
 }
 

@@ -25,8 +25,11 @@ oct_status cli_writes(cli *c, const char *option, const char *path);
 /* The same for a file that is written again and again, each time whole: a checkpoint. */
 oct_status cli_rewrites(cli *c, const char *option, const char *path);
 
-/* Can octet write a network under this name? It writes ONNX only. */
-oct_status cli_check_onnx_name(cli *c, const char *option, const char *path);
+/* Can octet write a network under this name? It writes ONNX and OpenVINO IR. */
+oct_status cli_check_model_name(cli *c, const char *option, const char *path);
+
+/* Does the name end with this suffix, ".xml", in either case? */
+bool cli_has_suffix(const char *path, const char *suffix);
 
 /* Is it a device such as /dev/null, or a pipe: nothing to be replaced, no place for side files? */
 bool cli_is_sink(const char *path);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/guard.h"
 #include "cli/near.h"
 
 int64_t cli_file_size(const char *path)
@@ -212,6 +213,22 @@ oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_
     else
         *out = g;
     return st;
+}
+
+oct_status cli_model_save(cli *c, const oct_graph *g, const char *path, bool half)
+{
+    oct_openvino_options o;
+
+    if (!cli_has_suffix(path, ".xml")) {
+        if (half)
+            return cli_fail(c, OCT_ERR_ARG,
+                            "--half is for OpenVINO IR; give -o a name that ends "
+                            "with .xml");
+        return oct_onnx_save(g, path, NULL);
+    }
+    oct_openvino_options_init(&o);
+    o.half = half;
+    return oct_openvino_save(g, path, &o);
 }
 
 static void codes_note(const cli *c, const oct_graph *g, int32_t is_output, int32_t i)

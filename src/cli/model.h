@@ -18,6 +18,10 @@
 /* Reads a model and fixes the shapes that --input-shape gives. */
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out);
 
+/* Writes a model: ONNX, or OpenVINO IR if the name ends with .xml. half: float32 weights of IR as
+ * float16. */
+oct_status cli_model_save(cli *c, const oct_graph *g, const char *path, bool half);
+
 /* A network with integer inputs or outputs (--int8-io) gets float ones. */
 oct_status cli_model_open_codes(cli *c, oct_graph **g);
 

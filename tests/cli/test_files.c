@@ -184,13 +184,28 @@ static void devices_are_sinks(void **state)
     assert_int_equal(octet(p, "inspect copy.onnx"), 0);
 }
 
-static void networks_are_written_as_onnx_only(void **state)
+static void networks_are_written_as_onnx_or_ir(void **state)
 {
     place *p = *state;
+    struct stat whole, half;
+    char path[4096];
 
-    must_refuse(p, "simplify net.onnx out.xml", 2,
-                "out.xml: octet writes networks as ONNX; give it a name that ends in .onnx");
+    must_refuse(
+        p, "simplify net.onnx out.pb", 2,
+        "out.pb: octet writes networks as ONNX (a name that ends in .onnx) or as OpenVINO IR");
     assert_int_equal(count_files(p), 1);
+    assert_int_equal(octet(p, "simplify net.onnx out.xml"), 0);
+    assert_int_equal(count_files(p), 3);
+    assert_int_equal(octet(p, "export net.onnx -o half.xml --half"), 0);
+    path_of(p, "out.bin", path);
+    assert_int_equal(stat(path, &whole), 0);
+    path_of(p, "half.bin", path);
+    assert_int_equal(stat(path, &half), 0);
+    assert_true(half.st_size < whole.st_size);
+    must_refuse(p, "export net.onnx -o half.onnx --half", 2, "--half is for OpenVINO IR");
+    /* Neither file of a pair may be one that octet did not make. */
+    write_file(p, "mine.bin", "not yours", 9);
+    must_refuse(p, "export net.onnx -o mine.xml", 2, "mine.bin");
 }
 
 /* A14, D11: what a file is, and what to do, instead of "broken protobuf". */
@@ -264,7 +279,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(arrays_of_others_stay, net_setup, place_teardown),
         cmocka_unit_test_setup_teardown(read_only_files_stay, net_setup, place_teardown),
         cmocka_unit_test_setup_teardown(devices_are_sinks, net_setup, place_teardown),
-        cmocka_unit_test_setup_teardown(networks_are_written_as_onnx_only, net_setup,
+        cmocka_unit_test_setup_teardown(networks_are_written_as_onnx_or_ir, net_setup,
                                         place_teardown),
         cmocka_unit_test_setup_teardown(wrong_files_are_named, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(a_network_that_ends_early_is_told, net_setup,

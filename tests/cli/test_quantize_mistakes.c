@@ -30,7 +30,7 @@ static void says_what_is_missing(void **state)
          "classes.txt --force",
          "classes.txt: it is read by this command", 2},
         {"quantize net.onnx -o classes.txt --images img", "a name that ends in .onnx", 2},
-        {"quantize net.onnx -o out.xml --images img", "a name that ends in .onnx", 2},
+        {"quantize net.onnx -o out.pb --images img", "a name that ends in .onnx", 2},
         {"quantize net.onnx -o - --images img", "a name that ends in .onnx", 2},
         {"quantize net.onnx -o out.onnx --images img --quant-cfg classes.txt",
          "octet did not make it", 2},

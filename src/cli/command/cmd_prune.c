@@ -184,7 +184,7 @@ static oct_status check(cli *c, const args *a)
     if (!(a->flops > 0) && !(a->params > 0) && !(a->channels > 0) && !(a->time > 0))
         return cli_missing(c, "how much to prune: --flops-target 0.4, --params-target, --channels "
                               "or --time-target");
-    return cli_check_onnx_name(c, "--output", a->output);
+    return cli_check_model_name(c, "--output", a->output);
 }
 
 static void fill_options(const args *a, oct_prune_options *o)
@@ -216,7 +216,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     st = oct_prune_run(g, &o, &small, &r);
     cli_progress_end(c);
     cli_hold_interrupts();
-    if (!st) st = oct_onnx_save(small, a->output, NULL);
+    if (!st) st = cli_model_save(c, small, a->output, false);
     cli_release_interrupts();
     if (!st && c->opt.json)
         st = print_json(c, r, a->output);

@@ -103,7 +103,7 @@ static oct_status check_files(job *j, const oct_dataset_options *d)
     cli_reads(j->c, d->images);
     cli_reads(j->c, d->annotations);
     if (s->eval) cli_reads(j->c, truth.images), cli_reads(j->c, truth.annotations);
-    if ((st = cli_check_onnx_name(j->c, "--output", s->output))) return st;
+    if ((st = cli_check_model_name(j->c, "--output", s->output))) return st;
     if ((st = cli_writes(j->c, "--output", s->output))) return st;
     if (s->save_qmap && (st = cli_writes(j->c, "--save-qmap", s->save_qmap))) return st;
     cfg = cli_quantize_cfg_path(s);

@@ -194,7 +194,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_status st;
 
     if (a->list) return print_passes(c);
-    if ((st = cli_check_onnx_name(c, NULL, files[1]))) return st;
+    if ((st = cli_check_model_name(c, NULL, files[1]))) return st;
     if ((st = check_passes(c, "only", a->only))) return st;
     if ((st = check_passes(c, "skip", a->skip))) return st;
     oct_simplify_options_init(&o);
@@ -208,7 +208,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     cli_totals_init(&after, g);
     c->model = files[1];
     cli_hold_interrupts();
-    st = oct_onnx_save(g, files[1], NULL);
+    st = cli_model_save(c, g, files[1], false);
     cli_release_interrupts();
     if (st) goto done;
     if (c->opt.json)

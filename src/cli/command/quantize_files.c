@@ -9,6 +9,7 @@
 
 #include "cli/command/quantize.h"
 #include "cli/guard.h"
+#include "cli/model.h"
 
 /* A file beside the network, renamed when the network is written. */
 typedef struct side_file {
@@ -42,11 +43,11 @@ char *cli_quantize_cfg_path(const oct_recipe_job *settings)
 {
     const char *output = settings->output, *cfg = settings->quant_cfg;
     const size_t len = strlen(output);
-    const bool has_end = len > 5 && strcasecmp(output + len - 5, ".onnx") == 0;
+    const size_t end = cli_has_suffix(output, ".onnx") ? 5 : cli_has_suffix(output, ".xml") ? 4 : 0;
 
     if (cfg) return strcmp(cfg, "none") == 0 ? NULL : cli_format("%s", cfg);
     if (cli_is_sink(output)) return NULL; /* there are no files beside a device */
-    return cli_format("%.*s.quant_cfg.json", (int)(has_end ? len - 5 : len), output);
+    return cli_format("%.*s.quant_cfg.json", (int)(len - end), output);
 }
 
 oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings)
@@ -61,7 +62,7 @@ oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_j
     cli_hold_interrupts();
     if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);
     if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
-    if (!st) st = oct_onnx_save(oct_quantized_graph(q), settings->output, NULL);
+    if (!st) st = cli_model_save(c, oct_quantized_graph(q), settings->output, false);
     if (!st) st = side_rename(c, &qmap);
     if (!st) st = side_rename(c, &ppq);
     side_fini(&qmap);

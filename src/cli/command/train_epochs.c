@@ -7,6 +7,7 @@
 
 #include "cli/command/train.h"
 #include "cli/cpu.h"
+#include "cli/model.h"
 
 /* --- epochs --- */
 
@@ -112,7 +113,7 @@ oct_status cli_train_write(cli_train_job *j)
     }
     st = j->t.best_epoch ? oct_checkpoint_load(j->c->ctx, j->best, &g)
                          : oct_train_graph(j->t.train, &g);
-    if (!st) st = oct_onnx_save(g, j->settings.output, NULL);
+    if (!st) st = cli_model_save(j->c, g, j->settings.output, false);
     oct_graph_free(g);
     return st;
 }

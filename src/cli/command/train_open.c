@@ -44,7 +44,7 @@ static oct_status check_files(cli_train_job *j)
     for (int32_t i = 0; i < j->files.n_images; i++)
         cli_reads(j->c, j->files.images[i]);
     if (j->a->show_batch) return cli_writes(j->c, "--show-batch", j->a->show_batch);
-    if ((st = cli_check_onnx_name(j->c, "--output", j->settings.output))) return st;
+    if ((st = cli_check_model_name(j->c, "--output", j->settings.output))) return st;
     if ((st = cli_writes(j->c, "--output", j->settings.output))) return st;
     if (j->a->table && (st = cli_table_files(j))) return st;
     j->folder = j->files.checkpoints ? cli_format("%s", j->files.checkpoints)

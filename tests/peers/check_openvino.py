@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes networks as OpenVINO IR and runs them in OpenVINO, beside ONNX Runtime on the ONNX file.
+
+usage: check_openvino.py OCTET [--quick]
+
+Float networks, also with --half: within 1e-4 (half: 2e-2) of the output's largest magnitude. INT8
+networks for target openvino: as many convolutions in INT8 as OpenVINO makes of the ONNX file of the
+same network, and the same answers as from that file. --quick: one network.
+One line for each file, then `N passed, N failed, N skipped`.
+"""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnxruntime as ort
+import openvino
+
+import peers
+
+FLOAT = ("yolov8n", "mobilenet_v1_0.25_224", "nanodet_m_416", "picodet_s_416", "yolox_nano_416")
+LAYERS = ("Convolution", "GroupConvolution", "Deconvolution", "FullyConnected")
+
+
+def octet(program, *words):
+    run = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(run.stderr.strip())
+
+
+def numbers(session):
+    rng = np.random.default_rng(3)
+    return {i.name: rng.random([d if isinstance(d, int) else 1 for d in i.shape], np.float32)
+            for i in session.get_inputs()}
+
+
+def compiled(path):
+    core = openvino.Core()
+    return core.compile_model(core.read_model(str(path)), "CPU",
+                              {"INFERENCE_PRECISION_HINT": "f32"})
+
+
+def answers(network, inputs, names):
+    result = network(inputs)
+    return [result[network.output(n)] for n in names]
+
+
+def worst(got, want):
+    return max(float(np.max(np.abs(g - w))) / (float(np.max(np.abs(w))) or 1.0)
+               for g, w in zip(got, want))
+
+
+def in_integers(network):
+    """Layers with weights that are computed in INT8."""
+    kinds = [op.get_rt_info() for op in network.get_runtime_model().get_ops()]
+    return sum("I8" in str(k["primitiveType"].value) for k in kinds
+               if str(k["layerType"].value) in LAYERS)
+
+
+def check_float(program, model, folder):
+    session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    inputs, names = numbers(session), [o.name for o in session.get_outputs()]
+    want = session.run(None, inputs)
+    for option, limit in ((), 1e-4), (("--half",), 2e-2):
+        octet(program, "export", model, "-o", folder / "float.xml", "--force", *option)
+        error = worst(answers(compiled(folder / "float.xml"), inputs, names), want)
+        if not error <= limit:
+            return f"differs by {error:.2g}{' with --half' if option else ''}"
+    return None
+
+
+def check_integers(program, model, images, folder):
+    octet(program, "quantize", model, "-o", folder / "int8.onnx", "--target", "openvino",
+          "--images", images, "--limit", 8, "--force")
+    octet(program, "export", folder / "int8.onnx", "-o", folder / "int8.xml", "--force")
+    session = ort.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+    inputs, names = numbers(session), [o.name for o in session.get_outputs()]
+    own, theirs = compiled(folder / "int8.xml"), compiled(folder / "int8.onnx")
+    if in_integers(own) < in_integers(theirs):
+        return f"{in_integers(own)} layers in INT8, {in_integers(theirs)} of the ONNX file"
+    error = worst(answers(own, inputs, names), answers(theirs, inputs, names))
+    spread = worst(answers(theirs, inputs, names), session.run(None, inputs))
+    if not error <= max(1e-3, 0.5 * spread):  # a tie that rounds otherwise spreads
+        return f"differs by {error:.2g} from the ONNX file, which is {spread:.2g} from float"
+    return None
+
+
+def main():
+    program, quick = sys.argv[1], "--quick" in sys.argv
+    passed = failed = 0
+
+    peers.need_shared("check_openvino")
+    jobs = [(n, peers.DATA / "models" / f"{n}.onnx", peers.DATA / "coco" / "calib") for n in FLOAT]
+    jobs.append(("yolo_nas_bccd_folded", peers.DATA / "yolo-nas" / "yolo_nas_bccd_folded.onnx",
+                 peers.DATA / "bccd" / "images"))
+    for name, model, images in jobs[-1:] if quick else jobs:
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, check in (("float", lambda: check_float(program, model, Path(folder))),
+                                ("INT8", lambda: check_integers(program, model, images,
+                                                                Path(folder)))):
+                try:
+                    why = check()
+                except RuntimeError as error:
+                    why = str(error)
+                passed += why is None
+                failed += why is not None
+                print(f"{'ok' if why is None else 'FAILED'} {name} {kind}{': ' + why if why else ''}")
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    sys.exit(failed > 0)
+
+
+main()

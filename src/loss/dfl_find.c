@@ -238,7 +238,8 @@ oct_status oct_dfl_attach(const oct_op *op, const oct_loss_setting *settings,
     if (cls->type.dim[1] != reg->type.dim[1] ||
         !oct_raw_levels_of(cls->type.dim[1], f.height, f.width, &levels))
         return fail(&f);
-    n = oct_loss_emit(&b, op, settings, job, (oct_value *[]){cls, reg, job->labels}, 3, 2);
+    n = oct_loss_emit(&b, op, settings, job, (oct_value *[]){cls, reg, job->labels, job->epoch},
+                      job->epoch ? 4 : 3, 2);
     oct_raw_emit_levels(&b, n, &levels);
     return oct_loss_emitted(&b, n, out);
 }

@@ -6,7 +6,8 @@
 #include "loss/loss.h"
 
 /*
- * Emits `op` on [B, anchors, classes] logits, [B, anchors, 4 * bins] distributions and the labels.
+ * Emits `op` on [B, anchors, classes] logits, [B, anchors, 4 * bins] distributions, the labels
+ * and, if the job has it, the epoch.
  * They are outputs of the network, or else what the Sigmoid of the scores and the Softmax of the
  * distances read: of all feature maps together, or of each.
  */

@@ -19,8 +19,9 @@ oct_status oct_dfl_head_alloc(oct_dfl_head *h, const oct_dfl_loss *loss, oct_are
     const size_t all = batch * anchors + 1;
 
     h->n_threads = (int)OCT_MAX(1, OCT_MIN(n_threads, h->batch));
-    h->work_size = loss->is_atss ? oct_assign_atss_work(&loss->atss, &h->levels)
-                                 : oct_assign_tal_work(&loss->tal, h->labels.max);
+    /* For either: the assigner may change from one step to the next. */
+    h->work_size = OCT_MAX(oct_assign_atss_work(&loss->atss, &h->levels),
+                           oct_assign_tal_work(&loss->tal, h->labels.max));
     h->work_size = (h->work_size / 64 + 1) * 64; /* aligned for the next thread */
     const size_t threads = (size_t)h->n_threads;
     h->point = oct_arena_array(arena, 2 * anchors + 1, sizeof(double));

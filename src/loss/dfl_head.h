@@ -70,6 +70,7 @@ void oct_dfl_head_sum(oct_dfl_head *h, const oct_dfl_loss *loss, double parts[OC
 
 /* --- as an operator (dfl_head_op.c): operands class logits, distributions, labels --- */
 
+enum { OCT_DFL_EPOCH = 3 }; /* operand of losses that change with it */
 enum { OCT_DFL_ATTR_STRIDES, OCT_DFL_ATTR_SIZES, OCT_DFL_ATTR_OWN }; /* attributes come first */
 #define OCT_DFL_ATTRS                                                                              \
     [OCT_DFL_ATTR_STRIDES] = {.name = "strides", .kind = OCT_ATTR_INTS, .required = true},         \

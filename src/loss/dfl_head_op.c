@@ -26,12 +26,14 @@ static oct_status read_levels(const oct_node *n, oct_anchor_levels *out)
 
 oct_status oct_dfl_head_shape(const oct_infer *q)
 {
-    const oct_type *cls, *reg, *labels;
+    const oct_type *cls, *reg, *labels, *epoch;
     oct_anchor_levels levels;
 
     OCT_TRY(oct_loss_need(q, CLS, OCT_PRED_RANK, OCT_SET_FLOAT, &cls));
     OCT_TRY(oct_loss_need(q, REG, OCT_PRED_RANK, OCT_SET_FLOAT, &reg));
     OCT_TRY(oct_loss_need(q, LABELS, 3, OCT_SET_FLOAT, &labels));
+    if (oct_node_in(q->node, OCT_DFL_EPOCH))
+        OCT_TRY(oct_loss_need(q, OCT_DFL_EPOCH, 0, OCT_SET_FLOAT, &epoch));
     OCT_TRY(read_levels(q->node, &levels));
     if (cls->dtype != reg->dtype)
         return oct_infer_fail(q, OCT_ERR_SHAPE, "scores and distances are of different types");

@@ -3,8 +3,8 @@
  * Losses of training. A loss is one operator of domain "octet", which computes its value and, in
  * the same pass, the gradient of its value with respect to each prediction:
  *
- *   in:  predictions .., then the labels
- *   out: 0 the loss, rank 0; 1 its parts, weighted, [n_parts]; 2.. the gradient of each prediction
+ *   in:  predictions .., then the labels, then the epoch (rank 0, from 0) where the loss asks for
+ * it out: 0 the loss, rank 0; 1 its parts, weighted, [n_parts]; 2.. the gradient of each prediction
  *
  * Its gradient rule multiplies the saved gradients with the gradient of output 0. Assignments of
  * boxes to anchors are not differentiated.
@@ -40,6 +40,8 @@ typedef struct oct_loss_job {
     oct_graph *g;      /* with shapes; predictions are found in it, nodes are appended to it */
     oct_value *labels; /* an input of g: [B, M, 5], or [B] classes of pictures (int64); NULL for a
                         * loss that has none */
+    oct_value *epoch;  /* an input of g, f32 of rank 0; NULL: every epoch is like the last */
+    int32_t scratch_epochs; /* training from random weights takes so many; 0: from good ones */
     double number[OCT_LOSS_MAX_SETTINGS];    /* settings by index in the row */
     const char *word[OCT_LOSS_MAX_SETTINGS]; /* (set by oct_loss_defaults()) */
 } oct_loss_job;
@@ -67,6 +69,7 @@ typedef struct oct_loss_row {
     const oct_loss_setting *settings;          /* ends with {0} */
     bool has_boxes;                            /* labels are boxes, else classes of pictures */
     bool has_no_labels;                        /* it compares with a teacher */
+    bool has_epochs;                           /* it changes with the epoch */
     /* Finds the raw predictions, brings them into the operator's form and emits it. Fails, saying
      * what was looked for, if the network does not have them. */
     oct_status (*attach)(const oct_loss_job *job, oct_loss_found *out);

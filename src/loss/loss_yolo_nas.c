@@ -3,6 +3,7 @@
  * The loss of YOLO-NAS and PP-YOLOE, as SuperGradients' PPYoloELoss has it: varifocal (or focal)
  * classification, GIoU and DFL, on anchors assigned by task alignment (TAL) or by ATSS.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "loss/dfl_find.h"
@@ -19,10 +20,15 @@ enum {
     WEIGHT_DFL,
     TOPK,
     ALPHA,
-    BETA
+    BETA,
+    ATSS_EPOCHS
 };
 
 enum { TOPK_TAL = 13, TOPK_ATSS = 9, MAX_TOPK = 1024 };
+
+/* From random weights one epoch in so many assigns by ATSS: TAL chooses anchors by what they
+ * predict, and at first that leaves small objects without any. */
+enum { ATSS_SHARE = 5 };
 
 static const char *const assigners[] = {"tal", "atss", NULL};
 static const char *const classifications[] = {"varifocal", "focal", NULL};
@@ -35,6 +41,12 @@ static oct_status is_second(const oct_node *n, int i, const char *const words[2]
         return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "%s '%.40s': it is %s or %s",
                              n->op->attrs[i].name, n->attr[i].s, words[0], words[1]);
     return OCT_OK;
+}
+
+static void use_atss(oct_dfl_loss *loss)
+{
+    loss->is_atss = true;
+    loss->focal_alpha = .25;
 }
 
 static oct_status read_attrs(const oct_node *n, oct_dfl_loss *out)
@@ -51,12 +63,13 @@ static oct_status read_attrs(const oct_node *n, oct_dfl_loss *out)
         return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "topk %lld: it is from 0 to %d",
                              (long long)topk, MAX_TOPK);
     out->term = is_focal ? OCT_CLASS_FOCAL : OCT_CLASS_VARIFOCAL;
-    out->focal_alpha = out->is_atss ? .25 : -1;
+    out->focal_alpha = -1;
     out->tal = (oct_tal){.topk = topk ? topk : TOPK_TAL,
                          .alpha = (double)oct_f32(n, ALPHA),
                          .beta = (double)oct_f32(n, BETA)};
     out->atss =
         (oct_atss){.topk = topk ? topk : TOPK_ATSS, .side = 5, .margin = 1e-9, .eps = 1e-10};
+    if (out->is_atss) use_atss(out);
     return OCT_OK;
 }
 
@@ -64,8 +77,13 @@ static oct_status ref(const oct_args *a)
 {
     static const int order[] = {OCT_DFL_CLASSES, OCT_DFL_BOXES, OCT_DFL_DISTANCES};
     oct_dfl_loss loss;
+    double epoch = 0;
 
     OCT_TRY(read_attrs(a->node, &loss));
+    if (oct_args_in(a, OCT_DFL_EPOCH)) {
+        oct_load_f64(a->in[OCT_DFL_EPOCH]->type.dtype, a->in[OCT_DFL_EPOCH]->data, 0, 1, &epoch);
+        if (epoch < (double)oct_f32(a->node, ATSS_EPOCHS)) use_atss(&loss);
+    }
     return oct_dfl_head_ref(a, &loss, order);
 }
 
@@ -82,6 +100,7 @@ static const oct_attr_def attrs[] = {
     [TOPK] = {.name = "topk", .kind = OCT_ATTR_INT},
     [ALPHA] = {.name = "alpha", .kind = OCT_ATTR_F32, .def = {.f = 1}},
     [BETA] = {.name = "beta", .kind = OCT_ATTR_F32, .def = {.f = 6}},
+    [ATSS_EPOCHS] = {.name = "atss_epochs", .kind = OCT_ATTR_F32},
     {0},
 };
 
@@ -89,7 +108,7 @@ const oct_op oct_op_yolo_nas_loss = {
     .name = "YoloNasLoss",
     .domain = OCT_TRAIN_DOMAIN,
     .min_in = 3,
-    .max_in = 3,
+    .max_in = 4,
     .min_out = 1,
     .max_out = 4,
     .attrs = attrs,
@@ -98,11 +117,11 @@ const oct_op oct_op_yolo_nas_loss = {
     .grad = oct_loss_grad,
 };
 
+enum { ATSS_EPOCHS_SETTING = 8 };
+
 static const oct_loss_setting settings[] = {
     {.name = "assigner",
-     .help =
-         "which anchors have to predict a box: tal (task-aligned), or atss for the first epochs "
-         "of training from scratch",
+     .help = "which anchors have to predict a box: tal (task-aligned), or atss",
      .words = assigners,
      .word = "tal"},
     {.name = "classification",
@@ -115,12 +134,27 @@ static const oct_loss_setting settings[] = {
     {.name = "topk", .help = "anchors of a box; 0: 13 with tal, 9 of each level with atss"},
     {.name = "alpha", .help = "tal: exponent of the score", .number = 1},
     {.name = "beta", .help = "tal: exponent of the overlap", .number = 6},
+    [ATSS_EPOCHS_SETTING] = {.name = "atss_epochs",
+                             .help = "the first epochs, this many, assign by atss, whose choice "
+                                     "does not need good predictions; -1: a fifth of all when "
+                                     "training begins with random weights, else none",
+                             .number = -1},
     {0},
 };
 
 static oct_status attach(const oct_loss_job *job, oct_loss_found *out)
 {
-    return oct_dfl_attach(&oct_op_yolo_nas_loss, settings, job, out);
+    oct_loss_job j = *job;
+    double *epochs = &j.number[ATSS_EPOCHS_SETTING];
+    size_t len;
+
+    if (*epochs < 0) *epochs = j.scratch_epochs / ATSS_SHARE;
+    OCT_TRY(oct_dfl_attach(&oct_op_yolo_nas_loss, settings, &j, out));
+    len = strlen(out->why);
+    if (*epochs > 0)
+        (void)snprintf(out->why + len, sizeof(out->why) - len, "; ATSS for the first %.0f epochs",
+                       *epochs);
+    return OCT_OK;
 }
 
 const oct_loss_row oct_loss_yolo_nas = {
@@ -130,5 +164,6 @@ const oct_loss_row oct_loss_yolo_nas = {
     .parts = {"cls", "iou", "dfl"},
     .settings = settings,
     .has_boxes = true,
+    .has_epochs = true,
     .attach = attach,
 };

@@ -83,6 +83,7 @@ static oct_train_net_options net_options(const oct_train *t, const oct_train_opt
         .width = p->width,
         .height = p->height,
         .max_boxes = oct_batches_max_boxes(t->batches),
+        .scratch_epochs = o->from_scratch ? t->s.epochs : 0,
         .loss = t->s.loss,
         .loss_settings = o->loss_settings,
         .n_loss_settings = o->n_loss_settings,

@@ -103,6 +103,8 @@ static oct_status compile(oct_train_net *t, const oct_train_net_options *net)
     OCT_TRY(bind_flat(t, &t->stats, t->running));
     OCT_TRY(oct_run_bind_input(t->run, t->image->name, t->images_data,
                                (size_t)t->images_len * sizeof(float)));
+    if (t->epoch)
+        OCT_TRY(oct_run_bind_input(t->run, t->epoch->name, &t->epoch_data, sizeof(float)));
     if (!t->labels) return bind_teacher(t, n_threads);
     (void)oct_type_bytes(&t->labels->type, &size);
     return oct_run_bind_input(t->run, t->labels->name, t->labels_data, size);
@@ -212,6 +214,7 @@ void *oct_train_net_input(const oct_train_net *t, const char *name)
     if (param >= 0) return t->weights + t->params.v[param].offset;
     if (stat >= 0) return t->running + t->stats.v[stat].offset;
     if (strcmp(name, t->image->name) == 0) return t->images_data;
+    if (t->epoch && strcmp(name, t->epoch->name) == 0) return (void *)(uintptr_t)&t->epoch_data;
     for (int32_t i = 0; t->teacher && i < t->found.n_pairs; i++)
         if (strcmp(name, t->found.pairs[i].teacher->name) == 0)
             return (void *)(uintptr_t)oct_teacher_value(t->teacher, i, &size);
@@ -246,6 +249,11 @@ oct_run *oct_train_net_run(const oct_train_net *t)
 }
 
 /* --- a step --- */
+
+void oct_train_net_set_epoch(oct_train_net *t, int64_t epoch)
+{
+    t->epoch_data = (float)epoch;
+}
 
 static const float *output(const oct_train_net *t, int32_t i)
 {

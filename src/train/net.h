@@ -21,6 +21,7 @@ typedef struct oct_train_net oct_train_net;
 typedef struct oct_train_net_options {
     int32_t batch, width, height; /* of the pictures */
     int32_t max_boxes;            /* rows of labels for a picture */
+    int32_t scratch_epochs;       /* of training from random weights; 0: from those given */
     const oct_loss_row *loss;
     const char *const *loss_settings; /* "name=value" */
     int32_t n_loss_settings;
@@ -63,6 +64,9 @@ const oct_plan *oct_train_net_plan(const oct_train_net *t);
 oct_run *oct_train_net_run(const oct_train_net *t);
 
 /* --- a step --- */
+
+/* From 0; for losses that change with it. */
+void oct_train_net_set_epoch(oct_train_net *t, int64_t epoch);
 
 /* Forward and backward on the images and labels that were filled in. Weights do not change. */
 oct_status oct_train_net_step(oct_train_net *t);

@@ -19,6 +19,15 @@ static oct_status add_labels(oct_train_net *t, const oct_train_net_options *o)
     return oct_graph_add_input(t->g, t->labels);
 }
 
+static oct_status add_epoch(oct_train_net *t)
+{
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 0, NULL);
+    const char *name = oct_graph_fresh_name(t->g, "epoch");
+
+    if (!name || !(t->epoch = oct_value_new(t->g, name, &type))) return OCT_ERR_MEMORY;
+    return oct_graph_add_input(t->g, t->epoch);
+}
+
 /* "name=value" into a loss's settings. */
 static oct_status set_loss(oct_ctx *ctx, const oct_loss_row *row, oct_loss_job *job,
                            const char *text)
@@ -57,7 +66,10 @@ static oct_status attach_loss(oct_train_net *t, const oct_train_net_options *o)
     oct_loss_job job = {.g = t->g};
 
     if (!o->loss->has_no_labels) OCT_TRY(add_labels(t, o));
+    if (o->loss->has_epochs) OCT_TRY(add_epoch(t));
     job.labels = t->labels;
+    job.epoch = t->epoch;
+    job.scratch_epochs = o->scratch_epochs;
     oct_loss_defaults(o->loss, &job);
     for (int32_t i = 0; i < o->n_loss_settings; i++)
         OCT_TRY(set_loss(t->ctx, o->loss, &job, o->loss_settings[i]));

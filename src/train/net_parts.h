@@ -10,12 +10,13 @@ struct oct_train_net {
     oct_ctx *ctx;
     oct_graph *source; /* as given, with PARAM and STATE values */
     oct_graph *g;      /* the training graph */
-    oct_value *image, *labels;
+    oct_value *image, *labels, *epoch; /* the last is NULL if the loss does not ask for it */
     oct_loss_found found;
     oct_params params, stats;
     float *weights, *running;
     float *images_data, *labels_data;
     int64_t images_len, labels_len;
+    float epoch_data;
     oct_plan *plan;
     oct_run *run;
     oct_graph *as_it_came; /* for a teacher, while it is built; NULL: none */

@@ -63,11 +63,22 @@ static void start(const oct_param *p, float *w, oct_rng *rng)
     }
 }
 
+static void shrink(float *w, int64_t n, double sd)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)w[i] * (double)w[i];
+    for (int64_t i = 0; i < n && sum > 0; i++)
+        w[i] *= (float)(sd / sqrt(sum / (double)n));
+}
+
 /*
- * Biases of the layers that make class logits say at first that each class is there with
- * probability .01, since most anchors see nothing: otherwise the first steps only learn that.
+ * The layers that make predictions begin with small weights and a bias of their own: at first all
+ * anchors predict the same. For class logits that is a probability of .01, since most anchors see
+ * nothing: otherwise the first steps only learn that.
  */
-static void lower_logits(oct_train_net *net, const oct_value *v, int depth)
+static void calm(oct_train_net *net, const oct_value *v, float bias, int depth)
 {
     const oct_params *p = oct_train_net_params(net);
     const oct_node *n = v->producer;
@@ -76,12 +87,14 @@ static void lower_logits(oct_train_net *net, const oct_value *v, int depth)
     if (!n || depth == 0) return;
     if (oct_node_moves_data(n)) {
         for (int32_t k = 0; k < oct_node_n_data(n); k++)
-            lower_logits(net, n->in[k], depth - 1);
+            calm(net, n->in[k], bias, depth - 1);
         return;
     }
     if (!n->op->weights.axes || !oct_node_in(n, 2)) return;
+    i = oct_params_find(p, n->in[1]->name);
+    if (i >= 0) shrink(oct_train_net_weights(net) + p->v[i].offset, p->v[i].len, .01);
     i = oct_params_find(p, n->in[2]->name);
-    if (i >= 0) fill(oct_train_net_weights(net) + p->v[i].offset, p->v[i].len, logf(.01f / .99f));
+    if (i >= 0) fill(oct_train_net_weights(net) + p->v[i].offset, p->v[i].len, bias);
 }
 
 void oct_train_from_scratch(oct_train_net *net, int64_t n_classes, uint64_t seed)
@@ -101,5 +114,5 @@ void oct_train_from_scratch(oct_train_net *net, int64_t n_classes, uint64_t seed
     /* The first prediction, if it is logits of classes. */
     first = oct_train_net_loss_node(net)->in[0];
     if (n_classes > 0 && first->type.dim[first->type.rank - 1] == n_classes)
-        lower_logits(net, first, 8);
+        calm(net, first, logf(.01f / .99f), 8);
 }

@@ -95,6 +95,7 @@ static const struct {
 static oct_status find_preset(oct_ctx *ctx, const oct_train_options *o, const char *family,
                               const oct_train_preset **out)
 {
+    const char *name;
     size_t i = 0;
 
     if (o->preset) {
@@ -104,7 +105,10 @@ static oct_status find_preset(oct_ctx *ctx, const oct_train_options *o, const ch
     if (o->quantize) family = "qat";
     while (preset_of[i].family && (!family || strcmp(preset_of[i].family, family) != 0))
         i++;
-    *out = oct_train_preset_find(preset_of[i].preset);
+    name = preset_of[i].preset;
+    /* Its rate is for weights that are good already, or for hundreds of epochs. */
+    if (o->from_scratch && strcmp(name, "yolo_nas") == 0) name = "scratch";
+    *out = oct_train_preset_find(name);
     return OCT_OK;
 }
 

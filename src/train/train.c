@@ -199,6 +199,7 @@ oct_status oct_train_run(oct_train *t, oct_train_epoch *out)
         return oct_fail(t->ctx, OCT_ERR_STATE, "all %d epochs are trained", (int)t->s.epochs);
     (void)snprintf(what, sizeof(what), "epoch %d of %d", (int)t->epoch + 1, (int)t->s.epochs);
     OCT_TRY(oct_batches_seek(t->batches, t->epoch, t->batch));
+    oct_train_net_set_epoch(t->net, t->epoch);
     while (t->batch < t->n_batches) {
         OCT_TRY(oct_progress(t->ctx, what, t->batch, t->n_batches));
         OCT_TRY(train_update(t, &m));

@@ -23,6 +23,8 @@ typedef struct dfl_case {
     double cls[PICTURES * ANCHORS * CLASSES], reg[PICTURES * ANCHORS * 4 * MAX_BINS];
     double labels[PICTURES * MAX_BOXES * OCT_LABEL_SIZE];
     const char *word[4][2]; /* attributes that are words */
+    bool has_epoch;         /* as operand 3 */
+    double epoch, atss_epochs;
 } dfl_case;
 
 static inline void make_case(dfl_case *c, fixture *f, const oct_op *op, int bins)
@@ -55,7 +57,7 @@ static inline oct_node *case_node(const dfl_case *c, oct_dtype dtype)
     const int64_t cls[] = {PICTURES, ANCHORS, CLASSES}, reg[] = {PICTURES, ANCHORS, 4 * c->bins};
     const int64_t labels[] = {PICTURES, MAX_BOXES, OCT_LABEL_SIZE};
     oct_ctx *ctx = c->f->ctx;
-    oct_value *in[3];
+    oct_value *in[4];
     oct_node *n;
 
     oct_graph_free(c->f->g);
@@ -64,12 +66,14 @@ static inline oct_node *case_node(const dfl_case *c, oct_dtype dtype)
     in[0] = graph_input(c->f, "cls", dtype, 3, cls);
     in[1] = graph_input(c->f, "reg", dtype, 3, reg);
     in[2] = graph_input(c->f, "labels", OCT_DTYPE_F32, 3, labels);
-    n = oct_emit_node(&c->f->b, c->op, in, 3, N_RESULTS);
+    if (c->has_epoch) in[3] = graph_input(c->f, "epoch", OCT_DTYPE_F32, 0, NULL);
+    n = oct_emit_node(&c->f->b, c->op, in, c->has_epoch ? 4 : 3, N_RESULTS);
     assert_non_null(n);
     oct_emit_ints(&c->f->b, n, "strides", (int64_t[]){8, 16, 32}, 3);
     oct_emit_ints(&c->f->b, n, "sizes", (int64_t[]){12, 12, 6, 6, 3, 3}, 6);
     for (int i = 0; i < 4 && c->word[i][0]; i++)
         oct_emit_str(&c->f->b, n, c->word[i][0], c->word[i][1]);
+    if (c->has_epoch) oct_emit_f32(&c->f->b, n, "atss_epochs", (float)c->atss_epochs);
     return n;
 }
 
@@ -78,12 +82,13 @@ static inline oct_status case_eval(const dfl_case *c, oct_dtype dtype, oct_tenso
 {
     const int64_t cls[] = {PICTURES, ANCHORS, CLASSES}, reg[] = {PICTURES, ANCHORS, 4 * c->bins};
     const int64_t labels[] = {PICTURES, MAX_BOXES, OCT_LABEL_SIZE};
-    oct_tensor *in[3] = {tensor_of(c->f->ctx, dtype, 3, cls, c->cls),
+    oct_tensor *in[4] = {tensor_of(c->f->ctx, dtype, 3, cls, c->cls),
                          tensor_of(c->f->ctx, dtype, 3, reg, c->reg),
-                         tensor_of(c->f->ctx, OCT_DTYPE_F32, 3, labels, c->labels)};
+                         tensor_of(c->f->ctx, OCT_DTYPE_F32, 3, labels, c->labels),
+                         tensor_of(c->f->ctx, OCT_DTYPE_F32, 0, NULL, &c->epoch)};
     const oct_status st = oct_graph_eval(c->f->g, in, out, NULL);
 
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         oct_tensor_unref(in[i]);
     return st;
 }

@@ -46,6 +46,32 @@ static void values(void **state)
     }
 }
 
+/* The first epochs have the loss of the other assigner, with its own alpha. */
+static void assigner_by_epoch(void **state)
+{
+    static const char *const classifications[] = {"varifocal", "focal"};
+
+    for (int i = 0; i < 4; i++) {
+        const bool is_early = i % 2;
+        oct_tensor *want[N_RESULTS], *have[N_RESULTS];
+        dfl_case c;
+
+        make_case(&c, *state, &oct_op_yolo_nas_loss, 17);
+        set_words(&c, is_early ? "atss" : "tal", classifications[i / 2]);
+        assert_ok(c.f->ctx, case_run(&c, OCT_DTYPE_F64, want));
+        set_words(&c, "tal", classifications[i / 2]);
+        c.has_epoch = true;
+        c.atss_epochs = 3;
+        c.epoch = is_early ? 2 : 3;
+        assert_ok(c.f->ctx, case_run(&c, OCT_DTYPE_F64, have));
+        for (int k = 0; k < N_RESULTS; k++)
+            assert_memory_equal(want[k]->data, have[k]->data,
+                                (size_t)oct_tensor_len(want[k]) * sizeof(double));
+        case_free(want);
+        case_free(have);
+    }
+}
+
 static oct_dfl_loss loss_of(bool is_atss, oct_class_term term)
 {
     return (oct_dfl_loss){.is_atss = is_atss,
@@ -262,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(values, setup, teardown),
+        cmocka_unit_test_setup_teardown(assigner_by_epoch, setup, teardown),
         cmocka_unit_test_setup_teardown(slopes, setup, teardown),
         cmocka_unit_test_setup_teardown(chain, setup, teardown),
         cmocka_unit_test_setup_teardown(same_for_any_number_of_threads, setup, teardown),

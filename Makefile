@@ -37,7 +37,7 @@ packages-%:
 # Without the tests, so that a first look is quick.
 demo: configure
 	@ninja -C $(BUILD) octet tools/picture_grid
-	@tools/demo $(BUILD)
+	@QAT=$(QAT) tools/demo $(BUILD)
 
 PEERS = .venv-peers
 PEERS_PYTHON = $(PEERS)/bin/python
@@ -146,7 +146,7 @@ help:
 	@echo 'make              build $(BUILD)/octet'
 	@echo 'make test         all tests (test-unit: the quick ones)'
 	@echo 'make abi          record a change of the library that programs see (tests/abi)'
-	@echo 'make demo         a trained detector quantized, scored, timed and shown'
+	@echo 'make demo         a trained detector quantized, scored, timed and shown; QAT=1: and trained for 4 bits'
 	@echo 'make check-peers  answers against ONNX Runtime and onnxsim (needs ../shared)'
 	@echo 'make check-losses losses of detectors against ultralytics and super-gradients (installs PyTorch)'
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'

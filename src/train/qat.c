@@ -24,11 +24,8 @@ struct oct_qat {
 static oct_status quantize(oct_qat *q, const oct_graph *g, const oct_dataset *images,
                            const oct_train_options *o)
 {
-    oct_quantize_options all;
+    oct_quantize_options all = *o->quantize;
 
-    oct_quantize_options_init(&all);
-    memcpy(&all, o->quantize, OCT_MIN(o->quantize->struct_size, sizeof(all)));
-    all.struct_size = sizeof(all);
     if (!all.preprocess) all.preprocess = o->preprocess;
     if (!all.family) all.family = o->family;
     return oct_quantize(g, images, &all, &q->quantized);

@@ -30,6 +30,7 @@ oct_status oct_train_new(const oct_graph *g, oct_dataset *data, const oct_train_
                          oct_train **out)
 {
     OCT_ENTER(g->ctx);
+    oct_quantize_options quantize;
     oct_train_options o;
     oct_train *t = oct_calloc(g->ctx, 1, sizeof(*t));
     oct_status st = OCT_OK;
@@ -37,6 +38,12 @@ oct_status oct_train_new(const oct_graph *g, oct_dataset *data, const oct_train_
     if (!t) return OCT_ERR_MEMORY;
     oct_train_options_init(&o);
     if (options) memcpy(&o, options, OCT_MIN(options->struct_size, sizeof(o)));
+    if (o.quantize) {
+        oct_quantize_options_init(&quantize);
+        memcpy(&quantize, o.quantize, OCT_MIN(o.quantize->struct_size, sizeof(quantize)));
+        quantize.struct_size = sizeof(quantize);
+        o.quantize = &quantize;
+    }
     t->ctx = g->ctx;
     t->seed = o.seed;
     t->n_threads = oct_ctx_threads(g->ctx);

@@ -39,8 +39,7 @@ static const cli_example examples[] = {
      "For an NPU with power-of-two scales; show what each step cost"},
     {"qat net.onnx -o int8.onnx --images pictures --loss distill",
      "Without labels: the float network is the teacher"},
-    {"qat net.onnx -o w4.onnx --weight-bits 4 --images train --annotations train.json --epochs 30 "
-     "--rate 0.0002",
+    {"qat net.onnx -o w4.onnx --weight-bits 4 --images train --annotations train.json --epochs 30",
      "Four-bit weights need more training"},
     {"qat --recipe qat.yaml --resume int8.train/last.safetensors", "Go on after an interruption"},
     {0},

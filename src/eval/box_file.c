@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "data/json_stream.h"
+#include "base/json_stream.h"
 
 enum {
     FAST_DIGITS = 15,      /* below 2^53: exact in a double, and so is 10 to their number */

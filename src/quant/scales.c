@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_stream.h"
 #include "base/map.h"
-#include "data/json_stream.h"
 #include "op/channels.h"
 #include "quant/io/qmap_words.h"
 #include "quant/lower/lower.h"

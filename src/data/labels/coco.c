@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_stream.h"
 #include "data/dataset.h"
-#include "data/json_stream.h"
 
 /* An id, and the entry of the file that has it. */
 typedef struct id_entry {

@@ -2,7 +2,7 @@
 /* Reading a qmap: everything in the file is checked against the graph before it is used. */
 #include <string.h>
 
-#include "data/json_stream.h"
+#include "base/json_stream.h"
 #include "quant/io/qmap_fields.h"
 
 /* --- names --- */

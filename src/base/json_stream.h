@@ -3,12 +3,12 @@
  * Large JSON files, one element at a time: the outer objects and arrays are parsed in place, and
  * only one element is a tree in memory at any moment. jansson parses the elements.
  */
-#ifndef OCT_DATA_JSON_STREAM_H
-#define OCT_DATA_JSON_STREAM_H
+#ifndef OCT_BASE_JSON_STREAM_H
+#define OCT_BASE_JSON_STREAM_H
 
 #include <jansson.h>
 
-#include "base/status.h"
+#include "base/mem.h"
 
 typedef struct oct_json_stream {
     oct_ctx *ctx;
@@ -37,6 +37,9 @@ oct_status oct_json_stream_more(oct_json_stream *s, char close, int64_t *n, bool
 
 /* The entry's key; longer ones are cut, escapes are left as they are. */
 oct_status oct_json_stream_key(oct_json_stream *s, char key[OCT_JSON_KEY_SIZE]);
+
+/* The entry's key, whole and without escapes, in the arena. */
+oct_status oct_json_stream_long_key(oct_json_stream *s, oct_arena *a, const char **key);
 
 /* Skips a value without parsing it. */
 oct_status oct_json_stream_skip(oct_json_stream *s);

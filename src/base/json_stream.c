@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Walking through the outer levels of a JSON file. */
-#include "data/json_stream.h"
+#include "base/json_stream.h"
 
 #include <string.h>
 
@@ -93,6 +93,23 @@ oct_status oct_json_stream_key(oct_json_stream *s, char key[OCT_JSON_KEY_SIZE])
     memcpy(key, begin, len);
     key[len] = '\0';
     return OCT_OK;
+}
+
+oct_status oct_json_stream_long_key(oct_json_stream *s, oct_arena *a, const char **key)
+{
+    const char *end = oct_json_stream_peek(s) == '"' ? string_end(s, s->p) : NULL;
+    const char *begin = s->p;
+    json_error_t error;
+    json_t *text;
+
+    if (!end) return fail(s, "a key is expected");
+    s->p = end;
+    if (!take(s, ':')) return fail(s, "':' is expected");
+    if (!(text = json_loadb(begin, (size_t)(end - begin), JSON_DECODE_ANY, &error)))
+        return oct_fail(s->ctx, OCT_ERR_FORMAT, "line %lld: %s", line_of(s, begin), error.text);
+    *key = oct_arena_strdup(a, json_string_value(text));
+    json_decref(text);
+    return *key ? OCT_OK : OCT_ERR_MEMORY;
 }
 
 /* Skips a value: brackets are counted, strings skipped, nothing else is checked. */

@@ -13,6 +13,7 @@
 #include <octet/eval.h>
 #include <octet/file.h>
 #include <octet/graph.h>
+#include <octet/model.h>
 #include <octet/onnx.h>
 #include <octet/openvino.h>
 #include <octet/plan.h>

@@ -8,11 +8,16 @@
 #include "base/status.h"
 
 #define EXPORT_TORCH                                                                               \
-    "export it from Python: torch.onnx.export(model, example, \"model.onnx\"), or with the "       \
+    "export it from Python: torch.onnx.export(model, example, \"model.onnx\"), or "                \
+    "torch.export.save(torch.export.export(model, (example,)), \"model.pt2\"), or with the "       \
     "exporter of its toolbox"
 #define EXPORT_TF "convert it with tf2onnx: python -m tf2onnx.convert"
 
-enum { ENDS = 4096 }; /* bytes that are searched at both ends */
+enum {
+    ENDS = 4096,
+    DIRECTORY = 1 << 20
+}; /* bytes that are searched at both ends; at the end of
+      an archive */
 
 static bool starts(const uint8_t *data, size_t size, const char *bytes, size_t n)
 {
@@ -26,6 +31,14 @@ static bool contains(const uint8_t *data, size_t size, const char *text)
     const size_t n = size < ENDS ? size : ENDS;
 
     return memmem(data, n, text, strlen(text)) || memmem(data + size - n, n, text, strlen(text));
+}
+
+/* Is there a member with this in its name? */
+static bool lists(const uint8_t *data, size_t size, const char *name)
+{
+    const size_t n = size < DIRECTORY ? size : DIRECTORY;
+
+    return contains(data, size, name) || memmem(data + size - n, n, name, strlen(name));
 }
 
 /* Behind blanks, as text may begin. */
@@ -48,12 +61,13 @@ static bool is_text(const uint8_t *data, size_t size)
 static const oct_kind *zip_kind(const uint8_t *data, size_t size)
 {
     static const oct_kind torch = {"a PyTorch file (.pt, .pth)", EXPORT_TORCH},
-                          exported = {"a network of torch.export (.pt2)", EXPORT_TORCH},
+                          exported = {"a network of torch.export (.pt2)",
+                                      "oct_model_load() reads it", OCT_KIND_TORCH_EXPORT},
                           keras = {"a Keras network (.keras)", EXPORT_TF},
                           arrays = {"an archive of NumPy arrays (.npz)", NULL},
                           zip = {"a zip archive", "unpack it first"};
 
-    if (contains(data, size, "archive_format") || contains(data, size, "serialized_exported"))
+    if (lists(data, size, "archive_format") || lists(data, size, "serialized_exported"))
         return &exported;
     if (contains(data, size, "data.pkl") || contains(data, size, "/byteorder")) return &torch;
     if (contains(data, size, "model.weights.h5")) return &keras;
@@ -157,7 +171,8 @@ const oct_kind *oct_sniff(const uint8_t *data, size_t size)
     };
     static const oct_kind tensorflow = {"a TensorFlow graph (.pb, SavedModel)", EXPORT_TF},
                           safetensors = {"a file of weights (safetensors)",
-                                         "it holds no network; " EXPORT_TORCH},
+                                         "it holds no network; " EXPORT_TORCH,
+                                         OCT_KIND_SAFETENSORS},
                           empty = {"empty", "was the download complete?"};
 
     if (size == 0) return &empty;

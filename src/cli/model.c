@@ -189,23 +189,13 @@ static oct_status bind_shape(cli *c, oct_graph *g, const char *spec)
     return set_shape(c, g, v, rank, dims);
 }
 
-/* What octet train saves is taken as a network, too. */
-static bool is_checkpoint(const char *path)
-{
-    static const char ending[] = ".safetensors";
-    const size_t len = strlen(path), n = sizeof(ending) - 1;
-
-    return len > n && strcmp(path + len - n, ending) == 0;
-}
-
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out)
 {
     oct_graph *g = NULL;
     oct_status st;
 
     c->model = path;
-    st = is_checkpoint(path) ? oct_checkpoint_load(c->ctx, path, &g)
-                             : oct_onnx_load(c->ctx, path, &g);
+    st = oct_model_load(c->ctx, path, &g);
     for (int i = 0; !st && shapes && i < shapes->n; i++)
         st = bind_shape(c, g, shapes->items[i]);
     if (st)

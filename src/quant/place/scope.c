@@ -39,6 +39,26 @@ static oct_status commit(scoper *sc, int32_t count, const char *kind, const char
 
 /* --- types --- */
 
+/* Is the node in a module of this class? What torch.export tells of modules is in the doc of a node:
+ * "torch.nn: ResNet > BasicBlock > Conv2d". */
+static bool is_in_class(const oct_node *n, const char *name)
+{
+    static const char prefix[] = "torch.nn: ", between[] = " > ";
+    const size_t len = strlen(name);
+    const char *s = n->doc && strncmp(n->doc, prefix, sizeof(prefix) - 1) == 0
+                        ? n->doc + sizeof(prefix) - 1
+                        : NULL;
+
+    while (s && *s) {
+        const char *end = strstr(s, between);
+
+        if (end ? (size_t)(end - s) == len && strncmp(s, name, len) == 0 : strcmp(s, name) == 0)
+            return true;
+        s = end ? end + sizeof(between) - 1 : NULL;
+    }
+    return false;
+}
+
 static oct_status by_type(scoper *sc, const char *type)
 {
     oct_nearest near = {type, 4, NULL};
@@ -46,7 +66,7 @@ static oct_status by_type(scoper *sc, const char *type)
 
     for (const oct_node *n = sc->g->first; n; n = n->next) {
         oct_nearest_try(&near, n->op->name);
-        if (strcmp(n->op->name, type) != 0) continue;
+        if (strcmp(n->op->name, type) != 0 && !is_in_class(n, type)) continue;
         sc->marks[n->id] = 1;
         count++;
     }

@@ -4,6 +4,7 @@
 #include <octet/model.h>
 #include <octet/onnx.h>
 #include <octet/train.h>
+#include <stdio.h>
 
 #include "base/file.h"
 #include "base/sniff.h"
@@ -20,12 +21,26 @@ static oct_status load_torch(oct_ctx *ctx, const char *path, oct_graph **out)
     return st ? oct_fail_at(ctx, st, path) : OCT_OK;
 }
 
+/* Files of weights alone are of the same kind as checkpoints. */
+static oct_status load_checkpoint(oct_ctx *ctx, const char *path, oct_graph **out)
+{
+    const oct_status st = oct_checkpoint_load(ctx, path, out);
+    char why[512];
+
+    if (st != OCT_ERR_FORMAT) return st;
+    (void)snprintf(why, sizeof(why), "%s", oct_ctx_error(ctx));
+    return oct_fail(ctx, st,
+                    "%s; it is a file of weights (safetensors), and octet takes those that octet "
+                    "train saved: others hold no network",
+                    why);
+}
+
 static const struct {
     oct_kind_id kind;
     oct_status (*load)(oct_ctx *ctx, const char *path, oct_graph **out);
 } readers[] = {
     {OCT_KIND_TORCH_EXPORT, load_torch},
-    {OCT_KIND_SAFETENSORS, oct_checkpoint_load},
+    {OCT_KIND_SAFETENSORS, load_checkpoint},
 };
 
 oct_status oct_model_load(oct_ctx *ctx, const char *path, oct_graph **out)

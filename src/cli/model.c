@@ -359,3 +359,12 @@ void cli_totals_fini(cli_totals *t)
 {
     free(t->ops);
 }
+
+oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g)
+{
+    const oct_status st = names ? oct_graph_keep_outputs(g, names) : OCT_OK;
+
+    return st ? cli_fail(c, st, "%s: option --outputs: %s", c->model ? c->model : "",
+                         oct_ctx_error(c->ctx))
+              : OCT_OK;
+}

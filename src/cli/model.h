@@ -15,6 +15,16 @@
                 "there is only one input. May be given several times"                              \
     }
 
+/* For the table of a command whose args have `const char *outputs`. */
+#define CLI_OPT_OUTPUTS(type)                                                                      \
+    {                                                                                              \
+        CLI_STR, "outputs", offsetof(type, outputs), "NAME,..",                                    \
+            .help = "keep only these outputs, and drop what only the others need"                  \
+    }
+
+/* Keeps only the outputs that --outputs names; NULL: all. */
+oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g);
+
 /* Reads a model and fixes the shapes that --input-shape gives. */
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out);
 

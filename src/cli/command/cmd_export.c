@@ -5,7 +5,7 @@
 #include "cli/model.h"
 
 typedef struct args {
-    const char *output;
+    const char *output, *outputs;
     bool half;
 } args;
 
@@ -16,6 +16,7 @@ static const cli_opt opts[] = {
          "weights in a .bin file beside it"},
     {CLI_FLAG, "half", offsetof(args, half),
      .help = "OpenVINO IR: keep float32 weights as float16; OpenVINO computes as before"},
+    CLI_OPT_OUTPUTS(args),
     {0},
 };
 
@@ -28,6 +29,8 @@ static const cli_file file_args[] = {
 static const cli_example examples[] = {
     {"export net.train/best.safetensors -o net.onnx", "The network of the best epoch so far"},
     {"export net.int8.onnx -o net.int8.xml", "A quantized network for OpenVINO"},
+    {"export net.train/best.safetensors -o net.onnx --outputs boxes,scores",
+     "Without the outputs that only training needs"},
     {0},
 };
 
@@ -40,8 +43,10 @@ static oct_status run(cli *c, const void *argp, char **files)
     if (!a->output) return cli_missing(c, "option --output (-o OUT.onnx or OUT.xml)");
     if ((st = cli_check_model_name(c, "--output", a->output))) return st;
     if ((st = cli_model_load(c, files[0], NULL, &g))) return st;
-    c->model = a->output;
-    st = cli_model_save(c, g, a->output, a->half);
+    if (!(st = cli_model_keep_outputs(c, a->outputs, g))) {
+        c->model = a->output;
+        st = cli_model_save(c, g, a->output, a->half);
+    }
     oct_graph_free(g);
     return st;
 }

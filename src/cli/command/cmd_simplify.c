@@ -12,7 +12,7 @@
 
 typedef struct args {
     bool list;
-    const char *only, *skip;
+    const char *only, *skip, *outputs;
     cli_list shapes;
 } args;
 
@@ -20,6 +20,7 @@ static const cli_opt opts[] = {
     {CLI_ALONE, "list", offsetof(args, list), .help = "list the passes and what each promises"},
     {CLI_STR, "only", offsetof(args, only), "PASS,..", .help = "run only these passes"},
     {CLI_STR, "skip", offsetof(args, skip), "PASS,..", .help = "leave these passes out"},
+    CLI_OPT_OUTPUTS(args),
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
@@ -34,6 +35,8 @@ static const cli_example examples[] = {
     {"simplify yolov8n.onnx yolov8n_simple.onnx", "Run all passes and show what changed"},
     {"simplify net.onnx out.onnx --input-shape images:1x3x640x640",
      "Fix an open input shape, so that shape arithmetic folds away"},
+    {"simplify net.onnx out.onnx --outputs boxes,scores",
+     "Only these outputs, without what only the others need"},
     {"simplify --list", "Show the passes"},
     {"simplify net.onnx out.onnx --skip find-silu", "Leave one pass out"},
     {0},
@@ -204,6 +207,7 @@ static oct_status run(cli *c, const void *argp, char **files)
 
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) goto done;
     cli_totals_init(&before, g);
+    if ((st = cli_model_keep_outputs(c, a->outputs, g))) goto done;
     if ((st = oct_graph_simplify(g, &o))) goto done;
     cli_totals_init(&after, g);
     c->model = files[1];

@@ -78,7 +78,9 @@ typedef struct oct_quantize_options {
     const char *settings; /**< goes into the result: how it was made, see oct_recipe_line() */
     size_t override_size; /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
     int32_t weight_bits;  /**< 2 to 8; below 8 not of the first and last layers; 0: the target's */
-    int32_t activation_bits; /**< 4, 6, 8, 16; 0: the target's */
+    int32_t activation_bits;  /**< 4, 6, 8, 16; 0: the target's */
+    int32_t bias_bits;        /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
+    int32_t hard_activations; /**< 1: HardSwish and HardSigmoid in place of SiLU and Sigmoid */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -105,6 +107,7 @@ typedef struct oct_quantize_summary {
     int32_t equalized;    /**< pairs of layers that equalization changed; -1: not asked for */
     int32_t smoothed;     /**< the same of products and SmoothQuant */
     int32_t aligned;      /**< the same of pairs and channel alignment */
+    int32_t hardened;     /**< activations that became hard ones; -1: not asked for */
 } oct_quantize_summary;
 
 /** Why a layer is computed in float. More may be added at the end. */
@@ -164,6 +167,21 @@ OCT_API void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary 
 /** Layers with weights, in order; returns 0 beyond the end. Strings are the result's. */
 OCT_API int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer);
 
+/** An exponent that was changed to fit the shifters of an NPU: a scale is 2^-exponent. */
+typedef struct oct_quantize_move {
+    size_t struct_size; /**< set by the caller: sizeof(oct_quantize_move) */
+    const char *value;  /**< the tensor */
+    const char *node;   /**< where the limit would have been broken */
+    const char *limit;  /**< which: "shift cut" */
+    int32_t from, to;   /**< of the channel that moved most */
+} oct_quantize_move;
+
+/** What was changed to fit an NPU, in order; returns 0 beyond the end. Strings are the result's. */
+OCT_API int32_t oct_quantized_move(const oct_quantized *q, int32_t i, oct_quantize_move *move);
+
+/** The network as it was before anything was moved, borrowed, for comparing; NULL: nothing was. */
+OCT_API const oct_graph *oct_quantized_unaligned(const oct_quantized *q);
+
 /** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
 OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);
 OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path);
@@ -209,6 +227,29 @@ OCT_API void oct_fault_list_free(oct_fault_list *f); /**< accepts NULL */
 
 /** Fault i as a sentence, which lives as long as `f`; NULL beyond the last. */
 OCT_API const char *oct_fault_list_at(const oct_fault_list *f, int32_t i);
+
+/** A limit of an NPU with power-of-two scales that a quantized network breaks. */
+typedef struct oct_limit_info {
+    size_t struct_size;       /**< set by the caller: sizeof(oct_limit_info) */
+    const char *limit;        /**< which: "shift cut" */
+    const char *what;         /**< what it is about: a node, or a tensor */
+    const char *quantity;     /**< what is limited: "input + weight - result" */
+    int32_t value, low, high; /**< as it is; as it may be */
+    const char *right;        /**< what would be right, in a few words */
+} oct_limit_info;
+
+typedef struct oct_limit_list oct_limit_list;
+
+/**
+ * Checks a quantized network (by whomever) against the limits of NPUs that shift instead of
+ * multiply: those of target npu-pow2, or of npu-pow2-pc if octet made the file for that. The caller
+ * frees *out; the graph is needed during the call only.
+ */
+OCT_API oct_status oct_graph_npu_check(const oct_graph *g, oct_limit_list **out);
+OCT_API void oct_limit_list_free(oct_limit_list *l); /**< accepts NULL */
+
+/** Returns 0 beyond the end: all limits are kept if i is 0. Strings live as long as `l`. */
+OCT_API int32_t oct_limit_list_at(const oct_limit_list *l, int32_t i, oct_limit_info *out);
 
 /** A quantized tensor of a network: a value, or a value as one node reads it. */
 typedef struct oct_scale_info {

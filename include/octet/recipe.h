@@ -68,8 +68,9 @@ typedef struct oct_recipe_job {
     int32_t n_input_shapes;
     int32_t eval; /**< 1: asked for, or there are annotations */
     int32_t threads;
-    const char *labels; /**< for oct_class_names_load() */
-    const char *report; /**< the folder of a report */
+    const char *labels;  /**< for oct_class_names_load() */
+    const char *report;  /**< the folder of a report */
+    const char *outputs; /**< for oct_graph_keep_outputs(); NULL: all are kept */
 } oct_recipe_job;
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);

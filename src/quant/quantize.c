@@ -8,39 +8,17 @@
 #include <octet/quant.h>
 
 #include "base/machine.h"
-#include "base/sized.h"
 #include "op/op.h"
 #include "pass/pass.h"
-#include "quant/correct/correct.h"
 #include "quant/fallback/fallback.h"
-#include "quant/io/ppq.h"
 #include "quant/lower/lower.h"
 #include "quant/observe/calibrate.h"
 #include "quant/place/place.h"
 #include "quant/provenance.h"
-#include "quant/solve/solve.h"
 #include "quant/widen_float16.h"
-#include "stat/noise.h"
 
 /* Operators may be of this opset (LayerNormalization, HardSwish); every runtime reads it by now. */
 #define WORKING_OPSET 17
-
-#define NOISE_IMAGES 4 /* the order of the worst layers is the same with more */
-
-struct oct_quantized {
-    oct_ctx *ctx;
-    oct_arena *arena;
-    oct_quantize_options o;
-    const oct_target *target;
-    oct_graph *g;              /* normalised float network */
-    oct_corrections corrected; /* how its weights differ from those of the file */
-    oct_graph *bound;          /* the same with the shapes of the data */
-    oct_qmap *m;
-    oct_graph *qdq;
-    oct_quantize_summary summary;
-    oct_quantize_layer *layers;
-    int32_t n_layers;
-};
 
 void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size)
 {
@@ -127,7 +105,21 @@ static oct_status solve_weights(job *j)
 
 static oct_status fit_npu_shifts(job *j)
 {
-    return oct_npu_shifts(j->q->m);
+    oct_quantized *q = j->q;
+
+    if (q->target->bias != OCT_BIAS_POW2) return OCT_OK;
+    OCT_TRY(oct_qmap_clone(q->m, &q->before));
+    OCT_TRY(oct_npu_fit(q->m, q->arena, &q->moves));
+    for (int32_t i = 0; i < q->moves.n; i++) {
+        const oct_npu_move *k = &q->moves.at[i];
+
+        oct_log(q->ctx, OCT_LOG_INFO, "'%s': scale 2^%d became 2^%d for the %s of '%s'",
+                q->m->points[k->point].value->name, -k->from, -k->to, k->limit, k->node->name);
+    }
+    if (q->moves.n) return OCT_OK;
+    oct_qmap_free(q->before);
+    q->before = NULL;
+    return OCT_OK;
 }
 
 static oct_status correct_bias(job *j)
@@ -138,8 +130,15 @@ static oct_status correct_bias(job *j)
     if (strcmp(kind, "fast") != 0 && strcmp(kind, "full") != 0)
         return oct_fail(j->q->ctx, OCT_ERR_ARG,
                         "there is no bias correction '%s'; there are: none, fast, full", kind);
+    if (j->q->before) OCT_TRY(oct_correct_bias_fast(j->q->before, j->c));
     OCT_TRY(oct_correct_bias_fast(j->q->m, j->c));
     return strcmp(kind, "full") ? OCT_OK : oct_correct_bias_full(j->q->m, j->q->bound, j->f);
+}
+
+static oct_status solve_biases(job *j)
+{
+    if (j->q->before) OCT_TRY(oct_solve_biases(j->q->before));
+    return oct_solve_biases(j->q->m);
 }
 
 /*
@@ -160,6 +159,7 @@ static const struct stage {
     {"weight scales", solve_weights, OCT_QWRITES_SCALES},
     {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES},
     {"bias correction", correct_bias, OCT_QWRITES_SHIFTS},
+    {"bias scales", solve_biases, OCT_QWRITES_SCALES},
 };
 
 static oct_status run_stages(oct_quantized *q, oct_feed *f)
@@ -175,84 +175,6 @@ static oct_status run_stages(oct_quantized *q, oct_feed *f)
     oct_calibration_free(j.c);
     q->m->stage = NULL;
     q->m->may_write = 0; /* lowering only reads */
-    return st;
-}
-
-/* --- what came of it --- */
-
-static bool has_weights(const oct_node *n)
-{
-    oct_weight_axes ax;
-
-    return oct_weight_axes_of(n, &ax);
-}
-
-static bool is_quantized(const oct_qmap *m, const oct_node *n)
-{
-    const int32_t w = oct_qmap_at(m, n, 1);
-
-    return w >= 0 && m->points[w].state == OCT_QSTATE_ACTIVE && !m->float_reason[n->id];
-}
-
-static oct_status list_layers(oct_quantized *q)
-{
-    double macs = 0, macs_int = 0, weights = 0, weights_int = 0;
-
-    q->layers = oct_arena_array(q->arena, (size_t)q->bound->n_nodes + 1, sizeof(*q->layers));
-    if (!q->layers) return OCT_ERR_MEMORY;
-    q->n_layers = 0;
-    q->summary.layers_total = q->summary.layers_quantized = 0;
-    for (const oct_node *n = q->bound->first; n; n = n->next) {
-        const bool integer = has_weights(n) && is_quantized(q->m, n);
-        const double k = n->op->macs ? (double)OCT_MAX(n->op->macs(n), (int64_t)0) : 0;
-        const char *why = q->m->float_reason[n->id];
-
-        macs += k;
-        macs_int += integer ? k : 0;
-        if (!has_weights(n)) continue;
-        weights += (double)oct_tensor_len(n->in[1]->data);
-        weights_int += integer ? (double)oct_tensor_len(n->in[1]->data) : 0;
-        q->summary.layers_total++;
-        q->summary.layers_quantized += integer;
-        q->layers[q->n_layers++] = (oct_quantize_layer){
-            .name = n->name,
-            .op = n->op->name,
-            .reason = integer ? NULL
-                      : why   ? why
-                              : "its input is float: the layer before it was not quantized",
-            .noise = -1,
-            .why = integer ? OCT_FLOAT_NONE
-                   : why   ? (int32_t)q->m->float_why[n->id]
-                           : OCT_FLOAT_INPUT};
-    }
-    q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
-    q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
-    if (q->summary.layers_quantized == 0)
-        return oct_fail(
-            q->ctx, OCT_ERR_ARG,
-            "no layer of this network can be quantized: %d layer%s with weights%s%s%s%s",
-            (int)q->summary.layers_total, q->summary.layers_total == 1 ? "" : "s",
-            q->n_layers ? "; '" : "", q->n_layers ? q->layers[0].name : "",
-            q->n_layers ? "' stays float: " : "", q->n_layers ? q->layers[0].reason : "");
-    return OCT_OK;
-}
-
-/* Error at the output of each layer, with everything quantized. */
-static oct_status measure_layers(oct_quantized *q, oct_feed *f)
-{
-    oct_noise *noise = oct_arena_array(q->arena, (size_t)q->n_layers + 1, sizeof(*noise));
-    oct_graph *lowered = NULL;
-    int32_t k = 0;
-    oct_status st;
-
-    if (!noise) return OCT_ERR_MEMORY;
-    for (const oct_node *n = q->bound->first; n; n = n->next)
-        if (has_weights(n)) noise[k++].name = n->out[0]->name;
-    st = oct_lower(q->m, NULL, &lowered);
-    if (!st) st = oct_noise_measure(q->bound, lowered, f, NOISE_IMAGES, noise, k);
-    oct_graph_free(lowered);
-    for (int32_t i = 0; i < k && !st; i++)
-        q->layers[i].noise = noise[i].error.noise;
     return st;
 }
 
@@ -316,10 +238,11 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
     OCT_TRY(oct_feed_new(q->g, images, &feeding, &q->bound, &f));
     st = oct_place(q->bound, q->target, &q->o, &q->m);
-    if (!st) st = list_layers(q);
+    if (!st) st = oct_quantized_list_layers(q);
     if (!st) st = run_stages(q, f);
-    if (!st) st = list_layers(q); /* again: fallback has switched points off */
-    if (!st) st = measure_layers(q, f);
+    if (!st) st = oct_quantized_list_layers(q); /* again: fallback has switched points off */
+    if (!st) st = oct_quantized_measure(q, f);
+    if (!st && q->before) st = oct_lower(q->before, NULL, &q->unaligned);
     oct_feed_free(f);
     if (!st) st = rehome(q);
     if (!st) st = oct_quantized_lower(q, &q->qdq);
@@ -328,6 +251,7 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     q->summary.equalized = q->corrected.equalized;
     q->summary.smoothed = q->corrected.smoothed;
     q->summary.aligned = q->corrected.aligned;
+    q->summary.hardened = q->corrected.hardened;
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
     return st;
 }
@@ -350,66 +274,6 @@ oct_status oct_quantize(const oct_graph *g, const oct_dataset *images,
     }
     *out = q;
     return OCT_OK;
-}
-
-void oct_quantized_free(oct_quantized *q)
-{
-    if (!q) return;
-    oct_graph_free(q->qdq);
-    oct_qmap_free(q->m);
-    oct_graph_free(q->bound);
-    oct_graph_free(q->g);
-    oct_arena_free(q->arena);
-    oct_free(q->ctx, q);
-}
-
-const oct_graph *oct_quantized_graph(const oct_quantized *q)
-{
-    return q->qdq;
-}
-
-oct_graph *oct_quantized_float(const oct_quantized *q)
-{
-    return q->g;
-}
-
-oct_qmap *oct_quantized_map(const oct_quantized *q)
-{
-    q->m->may_write = ~0u;
-    return q->m;
-}
-
-void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s)
-{
-    oct_quantize_summary all = q->summary;
-
-    all.struct_size = s->struct_size;
-    memcpy(s, &all, OCT_MIN(s->struct_size, sizeof(all)));
-}
-
-int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer)
-{
-    if (i < 0 || i >= q->n_layers) return 0;
-    oct_sized_give(layer, &q->layers[i], sizeof(*layer));
-    return 1;
-}
-
-oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
-{
-    OCT_ENTER(q->ctx);
-
-    if (oct_corrections_any(&q->corrected))
-        return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
-                        "a qmap goes with the float file's own weights, but equalizing, "
-                        "smoothing or aligning changed them; save the quantized file alone");
-    return oct_qmap_save(q->m, path);
-}
-
-oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)
-{
-    OCT_ENTER(q->ctx);
-
-    return oct_qmap_save_ppq(q->m, path);
 }
 
 oct_status oct_qmap_apply(const oct_graph *g, const char *qmap_path, oct_graph **out)

@@ -183,6 +183,9 @@ static const note *find_note(const oct_scale_list *s, const oct_qpoint *p)
         snprintf(key, sizeof(key), "%s\n%s", p->value->name, p->node->name) < (int)sizeof(key))
         n = note_of(s, key);
     if (!n) n = value_note(s, p->value);
+    /* An output that is dequantized has the name, and what is quantized another. */
+    if (!n && p->node && p->node->n_out == 1 && p->node->out[0]->is_output)
+        n = note_of(s, p->node->out[0]->name);
     return n || p->role != OCT_QROLE_WEIGHT ? n : weight_note(s, p->value);
 }
 

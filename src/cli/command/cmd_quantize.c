@@ -53,6 +53,8 @@ static const cli_example examples[] = {
     {"quantize net.onnx -o out.onnx --images calib --ranges kl --print-recipe > net.yaml",
      "Write down the settings"},
     {"quantize --recipe net.yaml --target tensorrt", "Use them, with one change"},
+    {"quantize yolo_nas.onnx -o npu.onnx --images calib --target npu-pow2 --outputs boxes,scores",
+     "For NPUs that shift, without the outputs that only training needs"},
     {0},
 };
 
@@ -210,6 +212,7 @@ static oct_status open_all(job *j)
     j->options.source = j->settings.model;
     warn_of_device(j);
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
+    if ((st = cli_model_keep_outputs(j->c, j->settings.outputs, j->g))) return st;
     warn_if_quantized(j);
     if ((st = open_data(j))) return st;
     if ((st = check_labels(j))) return st;
@@ -249,6 +252,13 @@ static oct_status measure_accuracy(job *j)
     st = evaluate(j, oct_quantized_graph(j->q), j->settings.output, &r->after, &r->boxes[1]);
     if (!st && !r->is_classifier) st = cli_score_noise(r->boxes[0], r->boxes[1], &r->noise);
     r->has_accuracy = !st;
+    if (!st && oct_quantized_unaligned(j->q)) {
+        oct_box_eval *boxes = NULL;
+
+        st = evaluate(j, oct_quantized_unaligned(j->q), j->settings.output, &r->unaligned, &boxes);
+        r->has_unaligned = !st;
+        oct_box_eval_free(boxes);
+    }
     return st;
 }
 
@@ -364,11 +374,13 @@ const cli_command cmd_quantize = {
         "With --json: layers_total, layers_quantized, macs_quantized_share, "
         "weights_quantized_share, float_layers (name, reason), tail, bytes_before, bytes_after, "
         "seconds, float_pass_seconds, peak_rss_mb, ap_before, ap_after (null: not measured), "
+        "ap_unaligned (before scales were fitted to an NPU; null: none was), moved (value, node, "
+        "limit, from, to: exponents that were), "
         "ap_before_noise, ap_after_noise, ap_change_noise (half the 95 % interval, by "
         "bootstrap over the pictures), "
         "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
         "top1_after, seed, report (null: none), family, preprocess (null: not known), left_out "
-        "(pictures), equalized, smoothed, aligned (places that were "
+        "(pictures), equalized, smoothed, aligned, hardened (places that were "
         "changed; null: not asked for).",
     .files = file_args,
     .opts = opts,

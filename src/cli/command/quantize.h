@@ -7,6 +7,7 @@
 #include <octet/recipe.h>
 
 #include "cli/cli.h"
+#include "cli/term/json.h"
 
 /*
  * Writes the network, and beside it what was asked for: all of them or none, and existing files
@@ -32,7 +33,13 @@ typedef struct cli_quantize_report {
     char family[64];               /* "": not known */
     char preprocess[256];          /* "": none, or not known */
     int64_t n_left_out;            /* of the pictures to calibrate on */
+    bool has_unaligned;            /* scales were fitted to an NPU, and accuracy is measured: */
+    oct_eval_result unaligned;     /* that of the network before */
 } cli_quantize_report;
+
+/* What was fitted to an NPU; returns how many scales. And all of it under the key "moved". */
+int cli_quantize_print_moves(const cli_quantize_report *r, int column);
+void cli_quantize_moves_json(cli_json *j, const cli_quantize_report *r);
 
 /*
  * Prints family, preprocessing and the number of pictures, warns of few, and keeps it for the

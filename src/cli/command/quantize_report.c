@@ -123,6 +123,11 @@ static void print_accuracy(const cli_quantize_report *r)
         cli_fact(stdout, COLUMN, "accuracy",
                  "AP %.4f -> %.4f (%+.4f), AP50 %.4f -> %.4f, %lld pictures", a->ap, b->ap,
                  b->ap - a->ap, a->ap50, b->ap50, (long long)r->after.images);
+    if (r->has_unaligned)
+        cli_fact(stdout, COLUMN, "", "%s %.4f before scales were fitted to the NPU, %.4f after",
+                 r->is_classifier ? "top-1" : "AP",
+                 r->is_classifier ? r->unaligned.top1 : r->unaligned.box.ap,
+                 r->is_classifier ? r->after.top1 : b->ap);
     if (!r->is_classifier && n->difference >= 0 && a->ap >= 0)
         cli_fact(stdout, COLUMN, "", "%s: the change is +- %.4f (95 %%), AP +- %.4f",
                  fabs(b->ap - a->ap) <= n->difference ? "within the noise" : "more than noise",
@@ -190,6 +195,8 @@ void cli_quantize_print(const cli_quantize_report *r)
     print_correction("equalization", "pairs of layers", s.equalized);
     print_correction("SmoothQuant", "products", s.smoothed);
     print_correction("channel alignment", "pairs of layers", s.aligned);
+    print_correction("hard activations", "activations", s.hardened);
+    (void)cli_quantize_print_moves(r, COLUMN);
     cli_fact(stdout, COLUMN, "size", "%s -> %s, %.2f times smaller",
              cli_bytes((double)r->bytes_before, before), cli_bytes((double)r->bytes_after, after),
              (double)r->bytes_before / (double)r->bytes_after);
@@ -268,6 +275,8 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     count_json(j, "equalized", s.equalized);
     count_json(j, "smoothed", s.smoothed);
     count_json(j, "aligned", s.aligned);
+    count_json(j, "hardened", s.hardened);
+    cli_quantize_moves_json(j, r);
     cli_json_str(j, "tail", s.tail);
     cli_json_int(j, "bytes_before", r->bytes_before);
     cli_json_int(j, "bytes_after", r->bytes_after);
@@ -280,6 +289,7 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     cli_json_round(j, "peak_rss_mb", r->peak_rss_mb, 2);
     score_json(j, "ap_before", r, !r->is_classifier, r->before.box.ap);
     score_json(j, "ap_after", r, !r->is_classifier, r->after.box.ap);
+    score_json(j, "ap_unaligned", r, !r->is_classifier && r->has_unaligned, r->unaligned.box.ap);
     score_json(j, "ap_before_noise", r, !r->is_classifier, r->noise.ap);
     score_json(j, "ap_after_noise", r, !r->is_classifier, r->noise.other_ap);
     score_json(j, "ap_change_noise", r, !r->is_classifier, r->noise.difference);

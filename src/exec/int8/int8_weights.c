@@ -127,7 +127,7 @@ static bool bias_fits(const oct_plan *p, const oct_step *s, const oct_int8_shape
     if (!b) return true;
     if (!b->data || oct_tensor_len(b->data) != w->filters) return false;
     if (!c->dtype) return b->type.dtype == OCT_DTYPE_F32;
-    return c->dtype == OCT_DTYPE_I32 && (c->n == 1 || c->n == w->filters);
+    return oct_dtype_get(c->dtype)->kind == OCT_DKIND_INT && (c->n == 1 || c->n == w->filters);
 }
 
 bool oct_int8_weights_fit(const oct_plan *p, const oct_step *s, const oct_int8_shape *w,
@@ -188,7 +188,7 @@ oct_status oct_int8_weights_accumulators(oct_plan *p, const oct_step *s, const o
     for (int64_t o = 0; o < w->filters; o++)
         f[o] = product_scale(s, w, o) * oct_codes_scale(&s->integer->in[W], o);
     if (!b) return OCT_OK;
-    if (c->dtype && bias_is_whole(c, f, w->filters)) {
+    if (c->dtype == OCT_DTYPE_I32 && bias_is_whole(c, f, w->filters)) {
         out->bias = b->data;
         return OCT_OK;
     }

@@ -39,14 +39,17 @@ oct_status oct_align(oct_graph *g, const oct_graph *bound, oct_feed *f, int32_t 
  * between two convolutions. */
 oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits);
 
-/* How many places each of the three found to work on; -1: it was not asked for. */
+/* hard_activations.c: HardSwish and HardSigmoid in place of SiLU and Sigmoid, before all others. */
+oct_status oct_harden(oct_graph *g, const char *tail, int32_t *n_changed);
+
+/* How many places each of these found to work on; -1: it was not asked for. */
 typedef struct oct_corrections {
-    int32_t equalized, smoothed, aligned;
+    int32_t equalized, smoothed, aligned, hardened;
 } oct_corrections;
 
 static inline bool oct_corrections_any(const oct_corrections *c)
 {
-    return c->equalized > 0 || c->smoothed > 0 || c->aligned > 0;
+    return c->equalized > 0 || c->smoothed > 0 || c->aligned > 0 || c->hardened > 0;
 }
 
 /* correct.c: those of the three that the options ask for. */

@@ -162,7 +162,7 @@ static oct_status feed_codes(oct_lowering *l, const oct_qpoint *p, const oct_qpo
     return OCT_OK;
 }
 
-/* The codes are returned under the output's name. */
+/* The codes, or the values they stand for, are returned under the output's name. */
 static void give_codes(oct_value *v, oct_value *q)
 {
     oct_graph *g = v->graph;
@@ -210,7 +210,9 @@ static oct_status lower_point(oct_lowering *l, int32_t index)
     if (!reader && is_border_input(l, v)) return feed_codes(l, p, root, v);
     gives = !reader && l->options.int8_io && v->is_output && v->graph == l->g && v->producer;
     if (gives && root->n && is_too_coarse(p, root, v)) return OCT_OK;
-    if (!reader && !gives && !oct_lowering_has_readers(l, v)) return OCT_OK;
+    if (!reader && !gives && !oct_lowering_has_readers(l, v) &&
+        !(v->is_output && (l->target->flags & OCT_TARGET_LAYER_RESULTS)))
+        return OCT_OK;
     if (v->data) {
         oct_node *before = reader ? reader : NULL;
 
@@ -219,6 +221,11 @@ static oct_status lower_point(oct_lowering *l, int32_t index)
         if (!oct_point_needs_pair(l->m, index)) return OCT_OK;
         OCT_TRY(pair(l, p, root, v, &q, &to));
         if (gives) give_codes(v, q);
+        if (!gives && !reader && v->is_output && (l->target->flags & OCT_TARGET_LAYER_RESULTS)) {
+            OCT_TRY(oct_lowering_rewire(l, v, to));
+            give_codes(v, to); /* values that have codes */
+            return OCT_OK;
+        }
     }
     return reader ? oct_node_set_input(reader, p->operand, to) : oct_lowering_rewire(l, v, to);
 }
@@ -358,6 +365,7 @@ static oct_status lower(oct_lowering *l)
 {
     OCT_TRY(prepare(l));
     OCT_TRY(oct_lowering_shifts(l));
+    if (l->target->flags & OCT_TARGET_SHIFTS_ALL) OCT_TRY(oct_lowering_npu(l));
     OCT_TRY(lower_points(l));
     OCT_TRY(oct_lowering_biases(l));
     if (!l->is_trial) OCT_TRY(suit_runtime(l));

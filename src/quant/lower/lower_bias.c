@@ -5,7 +5,7 @@
 
 #include "op/op.h"
 #include "quant/lower/lower_parts.h"
-#include "quant/place/place.h"
+#include "quant/solve/solve.h"
 
 static int32_t operand_of_role(const oct_node *n, oct_qrole role)
 {
@@ -52,48 +52,6 @@ oct_status oct_lowering_shifts(oct_lowering *l)
     return OCT_OK;
 }
 
-/* --- scales --- */
-
-/* One scale for each output channel, or one for all. */
-typedef struct scales {
-    float *s;
-    int64_t n; /* 0: there are none */
-} scales;
-
-static int64_t group_of(const oct_node *n)
-{
-    const oct_attr *a = oct_node_attr(n, "group");
-
-    return a && a->kind == OCT_ATTR_INT ? a->i : 1;
-}
-
-/* The scale of an accumulator is the input's times the weight's, where both are known. */
-static oct_status sum_scales(oct_lowering *l, const oct_node *n, int64_t n_out, scales *out)
-{
-    const int32_t w = operand_of_role(n, OCT_QROLE_WEIGHT);
-    const int32_t k = w >= 0 ? oct_qmap_at(l->m, n, w) : -1;
-    const oct_qpoint *p = k >= 0 ? &l->m->points[k] : NULL;
-    const oct_qpoint *root = p ? oct_qmap_root(l->m, k) : NULL;
-    const float *x = p ? &p->fold_scale : NULL;
-    const int32_t *zero;
-    bool is_integer = true;
-    int64_t n_x = 1;
-
-    out->n = 0;
-    if (!p || p->state == OCT_QSTATE_OFF || root->n < 1) return OCT_OK;
-    if (!p->fold)
-        OCT_TRY(oct_place_input_scales(l->m, n, 0, l->arena, &n_x, &x, &zero, &is_integer));
-    /* With scales by input channel, an accumulator has one scale only if a filter reads one
-     * channel. */
-    if (!is_integer || (n_x > 1 && (group_of(n) != n_x || n_out % n_x != 0))) return OCT_OK;
-    if (root->n > 1 && n_out % root->n != 0) return OCT_OK;
-    out->n = n_x > 1 || root->n > 1 ? n_out : 1;
-    if (!(out->s = oct_arena_array(l->arena, (size_t)out->n, sizeof(float)))) return OCT_ERR_MEMORY;
-    for (int64_t i = 0; i < out->n; i++)
-        out->s[i] = x[n_x > 1 ? i / (n_out / n_x) : 0] * root->scale[root->n > 1 ? i % root->n : 0];
-    return OCT_OK;
-}
-
 /* --- codes --- */
 
 /* A bias at the end of 32 bits would make accumulators wrap around in integer runtimes: half of
@@ -105,31 +63,15 @@ static int32_t limit_of(const oct_qspec *spec)
     return spec->bits < 32 ? (1 << (spec->bits - 1)) - 1 : BIAS_LIMIT;
 }
 
-/* Fewer bits than accumulators have: a bias that does not fit at the accumulator's scale gets a
- * coarser power of two, within the range of the shifters (npu_shifts.c). */
-#define MOST_SHIFT 15
-
-static void coarsen(const oct_qspec *spec, const oct_tensor *bias, scales *s)
-{
-    const float *b = bias->data;
-
-    for (int64_t i = 0; i < s->n; i++) {
-        double top = 0;
-
-        for (int64_t k = s->n > 1 ? i : 0; k < (s->n > 1 ? i + 1 : oct_tensor_len(bias)); k++)
-            top = fmax(top, fabs((double)b[k]));
-        for (int k = 0; k < MOST_SHIFT && rint(top / (double)s->s[i]) > limit_of(spec); k++)
-            s->s[i] *= 2;
-    }
-}
-
 static int32_t code_of(oct_lowering *l, const oct_qspec *spec, float scale, int32_t zero, float x)
 {
     const double y = rint((double)x / (double)scale) + zero;
     const int32_t limit = limit_of(spec);
 
     if (fabs(y) <= limit) return (int32_t)y;
-    l->n_saturated++;
+    /* The scale of fewer bits is that of the least error: it clips a little where that is better.
+     */
+    l->n_saturated += spec->bits == 32 || !(fabs(y) <= 2.0 * limit);
     return y > 0 ? limit : -limit; /* NaN as well */
 }
 
@@ -205,7 +147,7 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     const oct_qspec *spec = p && p->n > 0                      ? &p->spec
                             : l->target->bias == OCT_BIAS_POW2 ? &l->target->bias_spec
                                                                : &wide;
-    scales sums = {0};
+    oct_scales sums = {0};
     int64_t len;
 
     if (s) OCT_TRY(shift_bias(l, n, b, s));
@@ -214,9 +156,11 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     len = oct_tensor_len(n->in[b]->data);
     if (p && p->n > 0) {
         OCT_TRY(oct_lowering_check(l, p, p, n->in[b], &params));
+        params.is_const = true;
     } else {
-        OCT_TRY(sum_scales(l, from, len, &sums));
-        if (spec->bits < 32 && (sums.n == 1 || sums.n == len)) coarsen(spec, n->in[b]->data, &sums);
+        OCT_TRY(oct_accumulator_scales(l->m, from, len, l->arena, &sums));
+        oct_bias_scales(spec, n->in[b]->data->data, len, &sums);
+        params.dtype = oct_qspec_dtype(spec);
         params.n = sums.n;
         params.scale = sums.s;
     }

@@ -80,8 +80,8 @@ oct_status oct_lowering_constants(oct_lowering *l, oct_graph *g, const oct_lower
     memcpy(scale->data, p->scale, (size_t)p->n * sizeof(float));
     OCT_TRY(oct_lowering_const(l, g, p->base, "scale", scale, &out[0]));
     out[1] = NULL;
-    if (zero_is_plain(p)) return OCT_OK;
     l->opset = OCT_MAX(l->opset, opset_of(p->dtype));
+    if (zero_is_plain(p)) return OCT_OK;
     if (p->n > 1 && is_all_zero(p)) return shared_zeros(l, &zero_type, &out[1]);
     OCT_TRY(oct_tensor_make(l->ctx, &zero_type, &zero));
     for (int64_t i = 0; p->zero && i < p->n; i++) {

@@ -77,6 +77,9 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
 oct_status oct_lowering_shifts(oct_lowering *l); /* of nodes that cannot have a bias */
 oct_status oct_lowering_biases(oct_lowering *l);
 
+/* lower_npu.c: means as sums times k / 2^n, slopes as k / 256; before points are lowered. */
+oct_status oct_lowering_npu(oct_lowering *l);
+
 /* lower_names.c: final names, when all nodes are there. */
 oct_status oct_lowering_names(oct_lowering *l);
 

@@ -178,6 +178,9 @@ static oct_status find_integer_values(oct_placer *p)
             passes |= p->is_wanted[n->out[o]->id];
             is_mixed |= p->is_read_float[n->out[o]->id] || n->out[o]->is_output;
         }
+        if (n == group->last && p->is_integer[k] && group->anchor->op->flow == OCT_FLOW_SOURCE &&
+            (p->t->flags & OCT_TARGET_LAYER_RESULTS))
+            p->is_wanted[y->id] = 1;
         if (n == group->last && p->is_integer[k] && group->anchor->op->flow != OCT_FLOW_SOURCE &&
             !p->is_wanted[y->id]) {
             p->is_integer[k] = 0;
@@ -221,6 +224,18 @@ static oct_status check_word(oct_ctx *ctx, const char *setting, const char *word
                     near.name);
 }
 
+static oct_status set_bias_bits(oct_ctx *ctx, int32_t bits, oct_target *t)
+{
+    if (bits == 0 || bits == t->bias_spec.bits) return OCT_OK;
+    if (bits != 8 && bits != 16 && bits != 32)
+        return oct_fail(ctx, OCT_ERR_ARG, "bias_bits: %d is neither 8, 16 nor 32", (int)bits);
+    if (t->bias != OCT_BIAS_POW2)
+        return oct_fail(ctx, OCT_ERR_ARG, "bias_bits: biases of target %s are %s", t->name,
+                        t->bias == OCT_BIAS_FLOAT ? "float" : "32 bits");
+    t->bias_spec.bits = bits;
+    return OCT_OK;
+}
+
 static oct_status read_settings(oct_ctx *ctx, const oct_quantize_options *o, oct_target *t)
 {
     static const char *const devices[] = {"ANY", "CPU", "GPU", "NPU", "CPU_SPR"};
@@ -231,7 +246,7 @@ static oct_status read_settings(oct_ctx *ctx, const oct_quantize_options *o, oct
     OCT_TRY(check_word(ctx, "model_type", o->model_type, types, OCT_COUNT(types)));
     OCT_TRY(check_word(ctx, "preset", o->preset, presets, OCT_COUNT(presets)));
     if (o->preset && strcmp(o->preset, "performance") == 0) t->act.is_symmetric = true;
-    return OCT_OK;
+    return set_bias_bits(ctx, o->bias_bits, t);
 }
 
 /* Sums of large and small values, and what normalisation is written with, stay float in

@@ -1,178 +1,132 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits of shifters. An NPU with power-of-two scales 2^-p requantizes by shifting, and its
- * shifters have a limited width (the limits are those of AMD's DPU and NPU). Where the best
- * exponents do not fit the shifter, the finer of the two scales gets coarser: that loses bits which
- * the shift would lose anyway.
+ * Fits scales to an NPU. It requantizes by shifting, and its shifters have a limited width
+ * (npu/limits.c). Where the best exponents do not fit, mostly the finer of two scales gets coarser:
+ * that loses bits which the shift would lose anyway.
  */
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "op/op.h"
-#include "quant/activation_after.h"
+#include "quant/npu/limits.h"
 #include "quant/solve/solve.h"
 
 enum {
-    MOST_ROUNDS = 5, /* a change may break a limit elsewhere */
-    SUM_INPUTS = 7,  /* exponents of a sum's operands differ by no more */
-    SUM_LOW = -7,    /* sums: coarsest operand - result */
-    SUM_HIGH = 25,
-    PRODUCT_HIGH = 32, /* products of activations: sum of operands - result; at least 0 */
-    CUT_HIGH = 16,     /* layers: input + weight - result; at least 0 */
-    BIAS_HIGH = 15,    /* layers: input + weight - bias */
-    SUM_BITS = 16      /* that a bias may be shifted by, together with the shift to the result */
+    MOST_ROUNDS = 64, /* a change may break a limit elsewhere; real networks need two or three */
+    MOST_CHANGES = 64 /* at one node and channel: a Concat moves its operands one by one */
 };
 
-typedef struct shifts {
+typedef struct fitting {
     oct_qmap *m;
     oct_arena *a;
-    float **scale; /* by point: its scales, changed; NULL: as they are in the qmap */
+    float **scale;               /* by point: its scales, changed; NULL: as they are in the qmap */
+    const oct_npu_limit **limit; /* by point: the last limit that moved it */
+    const oct_node **node;       /* by point: and where */
+    bool is_of_channels;         /* hardware with an exponent for each channel */
     bool is_changed;
-    oct_status failed; /* the first failure */
-} shifts;
+} fitting;
 
-static const oct_qpoint *decider(const shifts *s, int32_t point)
+static oct_status set_exponent(fitting *f, const oct_qpoint *p, int64_t k, int e)
 {
-    const oct_qpoint *p = point < 0 ? NULL : &s->m->points[point];
-
-    if (!p || p->state == OCT_QSTATE_OFF) return NULL;
-    p = oct_qmap_root(s->m, point);
-    return p->n > 0 && p->spec.is_pow2 ? p : NULL;
-}
-
-static const oct_qpoint *input_of(const shifts *s, const oct_node *n, int32_t i)
-{
-    return i < n->n_in && n->in[i] ? decider(s, oct_qmap_at(s->m, n, i)) : NULL;
-}
-
-/* The point of a node's result, or of the activation that is fused with it. */
-static const oct_qpoint *result_of(const shifts *s, const oct_node *n)
-{
-    const oct_value *v = n->out[0];
-
-    if (s->m->of_value[v->id] < 0) v = oct_activation_after(v).result;
-    return decider(s, s->m->of_value[v->id]);
-}
-
-/* p of the scale 2^-p; for channel k, or the one for all. */
-static int exponent(const shifts *s, const oct_qpoint *p, int64_t k)
-{
-    const float *changed = s->scale[p - s->m->points];
-
-    return -ilogbf((changed ? changed : p->scale)[p->n > 1 ? k % p->n : 0]);
-}
-
-static void set_exponent(shifts *s, const oct_qpoint *p, int64_t k, int e)
-{
-    float **changed = &s->scale[p - s->m->points];
+    float **changed = &f->scale[p - f->m->points];
 
     if (!*changed) {
-        *changed = oct_arena_array(s->a, (size_t)p->n, sizeof(float));
-        if (!*changed) {
-            s->failed = OCT_ERR_MEMORY;
-            return;
-        }
+        *changed = oct_arena_array(f->a, (size_t)p->n, sizeof(float));
+        if (!*changed) return OCT_ERR_MEMORY;
         memcpy(*changed, p->scale, (size_t)p->n * sizeof(float));
     }
     (*changed)[p->n > 1 ? k % p->n : 0] = ldexpf(1.0f, -e);
-    s->is_changed = true;
+    f->is_changed = true;
+    return OCT_OK;
 }
 
-static int64_t channels_of(const oct_qpoint *a, const oct_qpoint *b, const oct_qpoint *c)
+static oct_status fit(fitting *f, const oct_npu_limit *l, const oct_npu_site *s, int64_t k)
 {
-    return OCT_MAX(OCT_MAX(a->n, b->n), c->n);
-}
+    oct_npu_breach b;
 
-static void fit_sum(shifts *s, const oct_node *n)
-{
-    const oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
-
-    if (!a || !b || !y) return;
-    for (int64_t k = 0; k < channels_of(a, b, y); k++) {
-        int low = OCT_MIN(exponent(s, a, k), exponent(s, b, k));
-
-        if (exponent(s, a, k) > low + SUM_INPUTS) set_exponent(s, a, k, low + SUM_INPUTS);
-        if (exponent(s, b, k) > low + SUM_INPUTS) set_exponent(s, b, k, low + SUM_INPUTS);
-        if (low - exponent(s, y, k) < SUM_LOW) set_exponent(s, y, k, low - SUM_LOW);
-        if (low - exponent(s, y, k) > SUM_HIGH) set_exponent(s, y, k, low - SUM_HIGH);
-    }
-}
-
-static void fit_product(shifts *s, const oct_node *n)
-{
-    const oct_qpoint *a = input_of(s, n, 0), *b = input_of(s, n, 1), *y = result_of(s, n);
-
-    if (!a || !b || !y) return;
-    for (int64_t k = 0; k < channels_of(a, b, y); k++) {
-        const int whole = exponent(s, a, k) + exponent(s, b, k);
-
-        if (whole < exponent(s, y, k)) set_exponent(s, y, k, whole);
-        if (whole - exponent(s, y, k) > PRODUCT_HIGH) set_exponent(s, y, k, whole - PRODUCT_HIGH);
-    }
-}
-
-/* Exponent of a layer's accumulator: input plus weight. */
-static int unit(const shifts *s, const oct_qpoint *x, const oct_qpoint *w, int64_t k)
-{
-    return exponent(s, w, k) + (w->fold ? -ilogbf(w->fold_scale) : exponent(s, x, k));
-}
-
-/* A result finer than its accumulator gains nothing; an accumulator much finer than its result or
- * its bias does not fit the shifter. */
-static void fit_layer(shifts *s, const oct_node *n)
-{
-    const oct_qpoint *x = input_of(s, n, 0), *w = input_of(s, n, 1), *y = result_of(s, n);
-    const oct_qpoint *b = input_of(s, n, 2);
-
-    if (!x || !w || !y) return;
-    for (int64_t k = 0; k < channels_of(x, w, y); k++) {
-        const int cut = unit(s, x, w, k) - exponent(s, y, k);
-
-        if (cut < 0) set_exponent(s, y, k, exponent(s, y, k) + cut);
-        if (cut > CUT_HIGH) set_exponent(s, w, k, exponent(s, w, k) - (cut - CUT_HIGH));
-    }
-    for (int64_t k = 0; b && k < channels_of(x, w, b); k++) {
-        const int above = unit(s, x, w, k) - exponent(s, b, k);
-        const int low = OCT_MIN(0, unit(s, x, w, k) - exponent(s, y, k) - SUM_BITS);
-
-        if (above < low) set_exponent(s, b, k, unit(s, x, w, k) - low);
-        if (above > BIAS_HIGH) set_exponent(s, w, k, exponent(s, w, k) - (above - BIAS_HIGH));
-    }
-}
-
-static const struct {
-    const oct_op *op;
-    void (*fit)(shifts *s, const oct_node *n);
-} rules[] = {
-    {&oct_op_add, fit_sum},       {&oct_op_sub, fit_sum},    {&oct_op_mul, fit_product},
-    {&oct_op_conv, fit_layer},    {&oct_op_gemm, fit_layer}, {&oct_op_conv_transpose, fit_layer},
-    {&oct_op_mat_mul, fit_layer},
-};
-
-static oct_status fit_all(shifts *s)
-{
-    for (int round = 0; round < MOST_ROUNDS && s->is_changed; round++) {
-        s->is_changed = false;
-        for (const oct_node *n = s->m->g->first; n; n = n->next)
-            for (size_t i = 0; i < OCT_COUNT(rules); i++)
-                if (oct_node_is(n, rules[i].op)) rules[i].fit(s, n);
-    }
-    OCT_TRY(s->failed);
-    for (int32_t i = 0; i < s->m->n_points; i++) {
-        const oct_qpoint *p = &s->m->points[i];
-
-        if (s->scale[i]) OCT_TRY(oct_qpoint_set(s->m, i, s->scale[i], p->zero, p->n, "NPU shift"));
+    for (int i = 0; i < MOST_CHANGES && oct_npu_breaks(l, s, k, &b) && b.point; i++) {
+        OCT_TRY(set_exponent(f, b.point, k, b.to));
+        f->limit[b.point - f->m->points] = l;
+        f->node[b.point - f->m->points] = s->node;
     }
     return OCT_OK;
 }
 
-oct_status oct_npu_shifts(oct_qmap *m)
+static oct_status fit_node(fitting *f, const oct_node *n)
 {
-    shifts s = {.m = m, .a = oct_arena_new(m->ctx), .is_changed = true};
+    const oct_npu_limit *l;
+    oct_npu_site s;
+
+    oct_npu_site_of_node(f->m, f->scale, n, &s);
+    for (int i = 0; (l = oct_npu_limit_at(i)); i++) {
+        if (l->is_of_tensor || (f->is_of_channels && !l->is_of_channels) || !l->applies(&s))
+            continue;
+        for (int64_t k = 0; k < oct_npu_site_channels(&s); k++)
+            OCT_TRY(fit(f, l, &s, k));
+    }
+    return OCT_OK;
+}
+
+/* The channel that moved most. */
+static void describe(const fitting *f, int32_t i, oct_npu_move *out)
+{
+    const oct_qpoint *p = &f->m->points[i];
+
+    *out = (oct_npu_move){.point = i, .limit = f->limit[i]->name, .node = f->node[i]};
+    for (int64_t k = 0; k < p->n; k++) {
+        const int from = -ilogbf(p->scale[k]), to = -ilogbf(f->scale[i][k]);
+
+        if (k > 0 && abs(to - from) <= abs(out->to - out->from)) continue;
+        out->from = from;
+        out->to = to;
+    }
+}
+
+static oct_status finish(fitting *f, oct_arena *a, oct_npu_moves *moves)
+{
+    oct_npu_moves list = {
+        .at = oct_arena_array(a ? a : f->a, (size_t)f->m->n_points + 1, sizeof(*list.at))};
+
+    if (!list.at) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < f->m->n_points; i++) {
+        const oct_qpoint *p = &f->m->points[i];
+        char by[64];
+
+        if (!f->scale[i]) continue;
+        describe(f, i, &list.at[list.n]);
+        list.n += list.at[list.n].from != list.at[list.n].to;
+        (void)snprintf(by, sizeof(by), "NPU %s", f->limit[i]->name);
+        OCT_TRY(oct_qpoint_set(f->m, i, f->scale[i], p->zero, p->n, by));
+    }
+    if (moves) *moves = list;
+    return OCT_OK;
+}
+
+static oct_status fit_all(fitting *f, oct_arena *a, oct_npu_moves *moves)
+{
+    f->is_changed = true;
+    for (int round = 0; round < MOST_ROUNDS && f->is_changed; round++) {
+        f->is_changed = false;
+        for (const oct_node *n = f->m->g->first; n; n = n->next)
+            OCT_TRY(fit_node(f, n));
+    }
+    return finish(f, a, moves);
+}
+
+oct_status oct_npu_fit(oct_qmap *m, oct_arena *a, oct_npu_moves *moves)
+{
+    fitting f = {.m = m, .is_of_channels = m->target->weight.axis != OCT_QSPEC_PER_TENSOR};
+    const size_t n = (size_t)m->n_points + 1;
     oct_status st = OCT_ERR_MEMORY;
 
-    if (s.a) s.scale = oct_arena_array(s.a, (size_t)m->n_points + 1, sizeof(*s.scale));
-    if (s.scale) st = fit_all(&s);
-    oct_arena_free(s.a);
+    if (moves) *moves = (oct_npu_moves){0};
+    if (m->target->bias != OCT_BIAS_POW2) return OCT_OK;
+    if (!(f.a = oct_arena_new(m->ctx))) return st;
+    f.scale = oct_arena_array(f.a, n, sizeof(*f.scale));
+    f.limit = oct_arena_array(f.a, n, sizeof(*f.limit));
+    f.node = oct_arena_array(f.a, n, sizeof(*f.node));
+    if (f.scale && f.limit && f.node) st = fit_all(&f, a, moves);
+    oct_arena_free(f.a);
     return st;
 }

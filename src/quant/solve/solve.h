@@ -36,8 +36,44 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
-/* Changes power-of-two scales so that the shifts between them fit an NPU (npu_shifts.c). */
-oct_status oct_npu_shifts(oct_qmap *m);
+/* A point whose exponent (of the channel that moved most) was changed for a limit of an NPU. */
+typedef struct oct_npu_move {
+    int32_t point;
+    const char *limit;    /* the last one, of npu/limits.c */
+    const oct_node *node; /* where it would have been broken */
+    int from, to;         /* e of the scale 2^-e */
+} oct_npu_move;
+
+typedef struct oct_npu_moves {
+    oct_npu_move *at;
+    int32_t n;
+} oct_npu_moves;
+
+/* Changes power-of-two scales so that the shifts between them fit an NPU (npu_shifts.c); nothing
+ * for other targets. What was moved goes into *moves, in the arena; both may be NULL. */
+oct_status oct_npu_fit(oct_qmap *m, oct_arena *a, oct_npu_moves *moves);
+
+static inline oct_status oct_npu_shifts(oct_qmap *m)
+{
+    return oct_npu_fit(m, NULL, NULL);
+}
+
+/* One scale for each output channel, or one for all; n 0: there are none. */
+typedef struct oct_scales {
+    float *s;
+    int64_t n;
+} oct_scales;
+
+/* bias_scales.c: the scales of a layer's accumulators, the input's times the weight's, where both
+ * are known. */
+oct_status oct_accumulator_scales(const oct_qmap *m, const oct_node *n, int64_t n_out, oct_arena *a,
+                                  oct_scales *out);
+
+/* Accumulator scales become those of a bias with fewer than 32 bits. */
+void oct_bias_scales(const oct_qspec *spec, const float *bias, int64_t len, oct_scales *s);
+
+/* Sets the scales of all biases with fewer than 32 bits, as corrected. */
+oct_status oct_solve_biases(oct_qmap *m);
 
 /* Signed or unsigned codes, so that ONNX Runtime does not fuse what it has no kernel for
  * (ort_signs.c). */

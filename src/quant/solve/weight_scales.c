@@ -9,6 +9,7 @@
 
 #include "op/conv_geometry.h"
 #include "op/op.h"
+#include "quant/npu/limits.h"
 #include "quant/observe/observer.h"
 #include "quant/solve/round_weights.h"
 #include "quant/solve/solve.h"
@@ -79,6 +80,13 @@ static lanes lanes_of(const oct_tensor *w, int axis)
  * rounding of the result, so live channels never come near. */
 #define BIAS_ROOM 0x1p29
 
+/* Fewer bits reach as far as they can be shifted. */
+static double bias_room(const oct_target *t)
+{
+    if (t->bias != OCT_BIAS_POW2 || t->bias_spec.bits >= 32) return BIAS_ROOM;
+    return ldexp(1, t->bias_spec.bits - 2 + OCT_NPU_BIAS_SHIFT);
+}
+
 static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, float *scale,
                                       int64_t n, oct_arena *a, bool *is_changed)
 {
@@ -95,7 +103,7 @@ static oct_status leave_room_for_bias(const oct_qmap *m, const oct_qpoint *p, fl
     for (int64_t i = 0; i < n_bias; i++) {
         float *s = &scale[n > 1 ? i % n : 0];
         const double b = fabs((double)((const float *)bias->data)[i]);
-        double least = b / BIAS_ROOM / (double)x[i / (n_bias / n_x)];
+        double least = b / bias_room(m->target) / (double)x[i / (n_bias / n_x)];
 
         if (!(least > (double)*s) || !(least < 0x1p120)) continue;
         if (p->spec.is_pow2) least = exp2(ceil(log2(least)));

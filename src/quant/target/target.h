@@ -37,6 +37,11 @@ enum {
     OCT_TARGET_SOFTMAX_LAST = 1u << 9,     /* Softmax is slow along any axis but the last */
     OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integer tensors are NHWC: other rewrites are fast */
 
+    /* results of layers with weights are quantized, whatever reads them */
+    OCT_TARGET_LAYER_RESULTS = 1u << 14,
+    /* means are sums times k / 2^n, slopes of LeakyRelu k / 256 */
+    OCT_TARGET_SHIFTS_ALL = 1u << 15,
+
     /* a convolution is integer only if its output is quantized directly, before SiLU; where the
      * error of that is too large it falls back to float */
     OCT_TARGET_MAY_PREACT = 1u << 11,

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What came of quantizing: layers, figures, files. */
+#include "quant/quantized.h"
+
+#include <string.h>
+
+#include "base/sized.h"
+#include "op/op.h"
+#include "quant/io/ppq.h"
+#include "quant/lower/lower.h"
+#include "stat/noise.h"
+
+#define NOISE_IMAGES 4 /* the order of the worst layers is the same with more */
+
+/* --- layers --- */
+
+static bool has_weights(const oct_node *n)
+{
+    oct_weight_axes ax;
+
+    return oct_weight_axes_of(n, &ax);
+}
+
+static bool is_quantized(const oct_qmap *m, const oct_node *n)
+{
+    const int32_t w = oct_qmap_at(m, n, 1);
+
+    return w >= 0 && m->points[w].state == OCT_QSTATE_ACTIVE && !m->float_reason[n->id];
+}
+
+oct_status oct_quantized_list_layers(oct_quantized *q)
+{
+    double macs = 0, macs_int = 0, weights = 0, weights_int = 0;
+
+    q->layers = oct_arena_array(q->arena, (size_t)q->bound->n_nodes + 1, sizeof(*q->layers));
+    if (!q->layers) return OCT_ERR_MEMORY;
+    q->n_layers = 0;
+    q->summary.layers_total = q->summary.layers_quantized = 0;
+    for (const oct_node *n = q->bound->first; n; n = n->next) {
+        const bool integer = has_weights(n) && is_quantized(q->m, n);
+        const double k = n->op->macs ? (double)OCT_MAX(n->op->macs(n), (int64_t)0) : 0;
+        const char *why = q->m->float_reason[n->id];
+
+        macs += k;
+        macs_int += integer ? k : 0;
+        if (!has_weights(n)) continue;
+        weights += (double)oct_tensor_len(n->in[1]->data);
+        weights_int += integer ? (double)oct_tensor_len(n->in[1]->data) : 0;
+        q->summary.layers_total++;
+        q->summary.layers_quantized += integer;
+        q->layers[q->n_layers++] = (oct_quantize_layer){
+            .name = n->name,
+            .op = n->op->name,
+            .reason = integer ? NULL
+                      : why   ? why
+                              : "its input is float: the layer before it was not quantized",
+            .noise = -1,
+            .why = integer ? OCT_FLOAT_NONE
+                   : why   ? (int32_t)q->m->float_why[n->id]
+                           : OCT_FLOAT_INPUT};
+    }
+    q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
+    q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
+    if (q->summary.layers_quantized == 0)
+        return oct_fail(
+            q->ctx, OCT_ERR_ARG,
+            "no layer of this network can be quantized: %d layer%s with weights%s%s%s%s",
+            (int)q->summary.layers_total, q->summary.layers_total == 1 ? "" : "s",
+            q->n_layers ? "; '" : "", q->n_layers ? q->layers[0].name : "",
+            q->n_layers ? "' stays float: " : "", q->n_layers ? q->layers[0].reason : "");
+    return OCT_OK;
+}
+
+oct_status oct_quantized_measure(oct_quantized *q, oct_feed *f)
+{
+    oct_noise *noise = oct_arena_array(q->arena, (size_t)q->n_layers + 1, sizeof(*noise));
+    oct_graph *lowered = NULL;
+    int32_t k = 0;
+    oct_status st;
+
+    if (!noise) return OCT_ERR_MEMORY;
+    for (const oct_node *n = q->bound->first; n; n = n->next)
+        if (has_weights(n)) noise[k++].name = n->out[0]->name;
+    st = oct_lower(q->m, NULL, &lowered);
+    if (!st) st = oct_noise_measure(q->bound, lowered, f, NOISE_IMAGES, noise, k);
+    oct_graph_free(lowered);
+    for (int32_t i = 0; i < k && !st; i++)
+        q->layers[i].noise = noise[i].error.noise;
+    return st;
+}
+
+/* --- asking --- */
+
+void oct_quantized_free(oct_quantized *q)
+{
+    if (!q) return;
+    oct_graph_free(q->qdq);
+    oct_graph_free(q->unaligned);
+    oct_qmap_free(q->before);
+    oct_qmap_free(q->m);
+    oct_graph_free(q->bound);
+    oct_graph_free(q->g);
+    oct_arena_free(q->arena);
+    oct_free(q->ctx, q);
+}
+
+const oct_graph *oct_quantized_graph(const oct_quantized *q)
+{
+    return q->qdq;
+}
+
+oct_graph *oct_quantized_float(const oct_quantized *q)
+{
+    return q->g;
+}
+
+oct_qmap *oct_quantized_map(const oct_quantized *q)
+{
+    q->m->may_write = ~0u;
+    return q->m;
+}
+
+void oct_quantized_summary(const oct_quantized *q, oct_quantize_summary *s)
+{
+    oct_quantize_summary all = q->summary;
+
+    all.struct_size = s->struct_size;
+    memcpy(s, &all, OCT_MIN(s->struct_size, sizeof(all)));
+}
+
+int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_layer *layer)
+{
+    if (i < 0 || i >= q->n_layers) return 0;
+    oct_sized_give(layer, &q->layers[i], sizeof(*layer));
+    return 1;
+}
+
+int32_t oct_quantized_move(const oct_quantized *q, int32_t i, oct_quantize_move *move)
+{
+    oct_quantize_move all = {.struct_size = sizeof(all)};
+    const oct_npu_move *k;
+
+    if (i < 0 || i >= q->moves.n) return 0;
+    k = &q->moves.at[i];
+    all.value = q->m->points[k->point].value->name;
+    all.node = k->node->name;
+    all.limit = k->limit;
+    all.from = k->from;
+    all.to = k->to;
+    oct_sized_give(move, &all, sizeof(all));
+    return 1;
+}
+
+const oct_graph *oct_quantized_unaligned(const oct_quantized *q)
+{
+    return q->unaligned;
+}
+
+oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
+{
+    OCT_ENTER(q->ctx);
+
+    if (oct_corrections_any(&q->corrected))
+        return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
+                        "a qmap goes with the float file's own weights, but equalizing, "
+                        "smoothing, aligning or hard activations changed the network; save the "
+                        "quantized file alone");
+    return oct_qmap_save(q->m, path);
+}
+
+oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)
+{
+    OCT_ENTER(q->ctx);
+
+    return oct_qmap_save_ppq(q->m, path);
+}

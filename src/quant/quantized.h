@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The result of quantizing, for the files that fill it (quantize.c) and read it (quantized.c). */
+#ifndef OCT_QUANT_QUANTIZED_H
+#define OCT_QUANT_QUANTIZED_H
+
+#include <octet/quant.h>
+
+#include "quant/correct/correct.h"
+#include "quant/solve/solve.h"
+
+struct oct_quantized {
+    oct_ctx *ctx;
+    oct_arena *arena;
+    oct_quantize_options o;
+    const oct_target *target;
+    oct_graph *g;              /* normalised float network */
+    oct_corrections corrected; /* how its weights differ from those of the file */
+    oct_graph *bound;          /* the same with the shapes of the data */
+    oct_qmap *m;
+    oct_graph *qdq;
+    oct_npu_moves moves;  /* what was fitted to an NPU */
+    oct_qmap *before;     /* without that, of `bound`; NULL: nothing was moved */
+    oct_graph *unaligned; /* and its graph */
+    oct_quantize_summary summary;
+    oct_quantize_layer *layers;
+    int32_t n_layers;
+};
+
+/* Layers and their sums in the summary, from the qmap as it is. */
+oct_status oct_quantized_list_layers(oct_quantized *q);
+
+/* Error at the output of each layer, with everything quantized. */
+oct_status oct_quantized_measure(oct_quantized *q, oct_feed *f);
+
+/* The network that is quantized, and its qmap. Learning changes both. */
+oct_graph *oct_quantized_float(const oct_quantized *q);
+oct_qmap *oct_quantized_map(const oct_quantized *q);
+
+/* The quantized network as both are now, with the same notes on its origin. The caller frees it. */
+oct_status oct_quantized_lower(const oct_quantized *q, oct_graph **out);
+
+#endif

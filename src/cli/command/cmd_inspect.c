@@ -12,7 +12,7 @@
 
 typedef struct args {
     const char *graph, *filter, *qmap;
-    bool scales;
+    bool scales, npu;
     cli_list shapes;
 } args;
 
@@ -28,6 +28,9 @@ static const cli_opt opts[] = {
     {CLI_STR, "qmap", offsetof(args, qmap), "FILE", .role = CLI_READS,
      .help = "with --scales: what octet quantize --save-qmap wrote with the model; shows also the "
              "range that calibration saw, and how each scale came about"},
+    {CLI_FLAG, "npu", offsetof(args, npu), NULL,
+     .help = "of a quantized model, by whomever: only the limits of NPUs with power-of-two scales "
+             "that it breaks, and what would be right; exit status 1 if there are any"},
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
@@ -46,6 +49,7 @@ static const cli_example examples[] = {
      "Only the drawing, with types and shapes on the edges"},
     {"inspect yolov8n_int8.onnx --scales --qmap yolov8n.qmap.json --filter model.22",
      "Scales of the head, and how they came about"},
+    {"inspect yolo_nas_npu.onnx --npu", "Would its shifts fit an NPU?"},
     {"inspect net.onnx --input-shape 1x3x416x416 --json",
      "A network with open dimensions, at one size, for other programs"},
     {0},
@@ -320,8 +324,14 @@ static oct_status run(cli *c, const void *argp, char **files)
 
     if (a->qmap && !a->scales)
         return cli_fail(c, OCT_ERR_ARG, "--qmap says where scales come from: give --scales too");
+    if (a->npu && a->scales)
+        return cli_fail(c, OCT_ERR_ARG, "--npu and --scales are two lists: give one of them");
     if (a->filter && (st = cli_regex_new(c, "filter", a->filter, &re))) return st;
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) goto done;
+    if (a->npu) {
+        st = cli_inspect_npu(c, files[0], g, re);
+        goto done;
+    }
     if (a->scales) {
         st = cli_inspect_scales(c, files[0], g, a->qmap, re, a->filter);
         goto done;
@@ -358,7 +368,9 @@ const cli_command cmd_inspect = {
         "(name, type, shape), nodes (name, operator, domain, inputs, outputs, params, macs), "
         "operators (operator, nodes, params, macs), n_nodes, params, macs, weight_bytes, "
         "warnings (sentences). With --scales: file, scales (value, node, kind, type, n_scales, "
-        "scale, zero, range, seen: smallest and largest; observer, scale_by; null: not known).",
+        "scale, zero, range, seen: smallest and largest; observer, scale_by; null: not known). "
+        "With "
+        "--npu: file, broken (what, limit, quantity, value, low, high (null: none), right).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

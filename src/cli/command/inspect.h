@@ -11,4 +11,8 @@
 oct_status cli_inspect_scales(cli *c, const char *path, const oct_graph *g, const char *qmap,
                               const cli_regex *re, const char *filter);
 
+/* --npu: a row for each limit that a node or tensor breaks whose name `re` matches (NULL: all).
+ * Fails if there is one. */
+oct_status cli_inspect_npu(cli *c, const char *path, const oct_graph *g, const cli_regex *re);
+
 #endif

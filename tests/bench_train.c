@@ -2,7 +2,8 @@
 /*
  * Not a test: steps of training of a network with random pictures and boxes, and where their time
  * goes. With one thread times are those of the CPU, which other processes disturb less.
- * bench_train MODEL LOSS BATCH SIZE [STEPS [THREADS [MEGABYTES]]]; 0 megabytes: as many as it takes
+ * bench_train MODEL LOSS BATCH SIZE [STEPS [THREADS [MEGABYTES [PRECISION]]]]
+ * 0 megabytes: as many as it takes; precision: f32 (default) or bf16
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -135,7 +136,8 @@ static oct_status bench(oct_ctx *ctx, char **argv, int argc)
                                .max_boxes = 32,
                                .loss = oct_loss_find(argv[2]),
                                .n_threads = argc > 6 ? atoi(argv[6]) : 0,
-                               .memory = {.max = argc > 7 ? (size_t)(atof(argv[7]) * 1e6) : 0}};
+                               .memory = {.max = argc > 7 ? (size_t)(atof(argv[7]) * 1e6) : 0},
+                               .is_bf16 = argc > 8 && strcmp(argv[8], "bf16") == 0};
     oct_graph *g = NULL;
     oct_train_net *t = NULL;
     profile f = {0};
@@ -152,6 +154,7 @@ static oct_status bench(oct_ctx *ctx, char **argv, int argc)
     fill(t, &o);
     f.p = oct_train_net_plan(t);
     f.ns = calloc((size_t)oct_plan_n_steps(f.p) + 1, sizeof(*f.ns));
+    printf("%s\n", oct_train_net_precision(t));
     printf("made in %.2f s, %d steps, block %.1f MB, scratch %.1f MB, in all %.1f MB\n",
            now(f.by_cpu) - begin, (int)oct_plan_n_steps(f.p), (double)f.p->block_size / 1e6,
            (double)f.p->scratch_size / 1e6, (double)oct_train_net_bytes(t) / 1e6);
@@ -177,7 +180,9 @@ int main(int argc, char **argv)
     oct_status st;
 
     if (argc < 5) {
-        fprintf(stderr, "usage: %s MODEL LOSS BATCH SIZE [STEPS [THREADS [MEGABYTES]]]\n", argv[0]);
+        fprintf(stderr,
+                "usage: %s MODEL LOSS BATCH SIZE [STEPS [THREADS [MEGABYTES [f32|bf16]]]]\n",
+                argv[0]);
         return 2;
     }
     if (!(ctx = oct_ctx_new(NULL))) return 1;

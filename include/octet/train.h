@@ -66,6 +66,9 @@ typedef struct oct_train_options {
     double freeze_scales;  /**< scales are fixed after this share of the steps; 1: never */
     int32_t norm_pictures; /**< statistics of BatchNormalization are first estimated anew on so
                                 many pictures; 0: as the file says */
+    const char
+        *precision; /**< of convolutions: "f32" (default), "bf16": their operands are rounded to
+                         bfloat16, and kept so; sums, statistics, loss and weights are float32 */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);
@@ -102,6 +105,7 @@ typedef struct oct_train_info {
     int64_t n_weights;           /**< elements of the latter */
     uint64_t bytes;              /**< of memory that a step uses, known before the first one */
     int32_t max_boxes;
+    const char *precision; /**< of convolutions, and how this CPU computes with it */
 } oct_train_info;
 
 OCT_API void oct_train_describe(const oct_train *t, oct_train_info *out);

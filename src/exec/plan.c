@@ -196,6 +196,7 @@ static oct_status compile(oct_plan *p)
     }
     OCT_TRY(oct_plan_fuse(p));
     OCT_TRY(oct_plan_choose(p));
+    OCT_TRY(oct_plan_narrow(p));
     OCT_TRY(oct_plan_schedule(p));
     OCT_TRY(oct_plan_recompute(p, p->max_block));
     OCT_TRY(oct_plan_check(p));
@@ -214,7 +215,8 @@ oct_status oct_plan_new(const oct_graph *g, const oct_plan_options *options, oct
 }
 
 static oct_status new_plan(const oct_graph *g, const oct_plan_options *options,
-                           const uint8_t *wanted, bool is_apart, size_t max_block, oct_plan **out)
+                           const uint8_t *wanted, bool is_apart, oct_plan_training training,
+                           oct_plan **out)
 {
     oct_plan *p = oct_calloc(g->ctx, 1, sizeof(*p));
     oct_status st = OCT_ERR_MEMORY;
@@ -223,7 +225,8 @@ static oct_status new_plan(const oct_graph *g, const oct_plan_options *options,
     p->ctx = g->ctx;
     p->wanted = wanted;
     p->is_apart = is_apart;
-    p->max_block = max_block;
+    p->max_block = training.max_block;
+    p->is_bf16 = training.is_bf16;
     read_options(&p->options, options);
     p->n_threads = p->options.n_threads > 0 ? p->options.n_threads : oct_ctx_threads(g->ctx);
     oct_parallel_set_threads(p->n_threads); /* kernels are prepared for that many */
@@ -243,19 +246,19 @@ fail:
 oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out)
 {
-    return new_plan(g, options, wanted, false, 0, out);
+    return new_plan(g, options, wanted, false, (oct_plan_training){0}, out);
 }
 
 oct_status oct_plan_new_unshared(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out)
 {
-    return new_plan(g, options, wanted, true, 0, out);
+    return new_plan(g, options, wanted, true, (oct_plan_training){0}, out);
 }
 
-oct_status oct_plan_new_small(const oct_graph *g, const oct_plan_options *options, size_t max_block,
-                              oct_plan **out)
+oct_status oct_plan_new_training(const oct_graph *g, const oct_plan_options *options,
+                                 const oct_plan_training *training, oct_plan **out)
 {
-    return new_plan(g, options, NULL, false, max_block, out);
+    return new_plan(g, options, NULL, false, *training, out);
 }
 
 void oct_plan_free(oct_plan *p)

@@ -101,6 +101,7 @@ struct oct_plan {
     uint8_t *is_kept;      /* by value id: a hook is to see it */
     const uint8_t *wanted; /* while compiling, by id of the caller's graph: keep these; or NULL */
     size_t max_block;      /* bytes that the block should have at most; 0: any number */
+    bool is_bf16;          /* convolutions multiply bfloat16: see compile/narrow.c */
     bool is_apart;         /* no two values share memory: see oct_plan_new_unshared() */
     int32_t n_outputs;     /* of the network; values kept for hooks follow in g->outputs */
     oct_tensor **computed; /* by value id: constants computed for this plan; owned */
@@ -119,10 +120,15 @@ oct_status oct_plan_new_watching(const oct_graph *g, const oct_plan_options *opt
 oct_status oct_plan_new_unshared(const oct_graph *g, const oct_plan_options *options,
                                  const uint8_t *wanted, oct_plan **out);
 
-/* The same as oct_plan_new(), but steps run again until the block has at most `max_block` bytes, or
- * is as small as it becomes: the caller compares (compile/recompute.c). */
-oct_status oct_plan_new_small(const oct_graph *g, const oct_plan_options *options, size_t max_block,
-                              oct_plan **out);
+/* What a plan for training may be asked for. */
+typedef struct oct_plan_training {
+    size_t max_block; /* bytes: steps run again until the block has no more, or is as small as it
+                       * becomes: the caller compares (compile/recompute.c). 0: any number */
+    bool is_bf16;     /* bfloat16 in convolutions and in what they read (compile/narrow.c) */
+} oct_plan_training;
+
+oct_status oct_plan_new_training(const oct_graph *g, const oct_plan_options *options,
+                                 const oct_plan_training *training, oct_plan **out);
 
 /* --- slots (slots.c) --- */
 
@@ -156,6 +162,7 @@ bool oct_type_has_channels(const oct_type *t);
 
 oct_status oct_plan_fuse(oct_plan *p);                    /* fuse.c: nodes to steps and slots */
 oct_status oct_plan_choose(oct_plan *p);                  /* choose.c: kernels, layouts, reorders */
+oct_status oct_plan_narrow(oct_plan *p);                  /* narrow.c: bfloat16 for training */
 oct_status oct_plan_schedule(oct_plan *p);                /* schedule.c: the order of steps */
 oct_status oct_plan_recompute(oct_plan *p, size_t bytes); /* recompute.c: steps that run again */
 oct_status oct_plan_alias(oct_plan *p);                   /* alias.c: views instead of copies */

@@ -90,6 +90,7 @@ static oct_train_net_options net_options(const oct_train *t, const oct_train_opt
         .prepare = {.freeze_statistics = o->freeze_statistics != 0,
                     .norm_momentum = t->s.norm_momentum},
         .n_threads = t->n_threads,
+        .is_bf16 = t->s.is_bf16,
         .memory = {t->s.memory, (size_t)oct_batches_bytes(t->batches),
                    t->s.optimizer->n_states(&t->s.optimizer_options) + (t->s.accumulate > 1) +
                        (t->s.ema != NULL)},

@@ -31,6 +31,7 @@ typedef struct oct_train_net_options {
     oct_status (*rewrite)(void *arg, oct_graph *g);
     void *rewrite_arg;
     int32_t n_threads;
+    bool is_bf16; /* convolutions multiply bfloat16 */
     struct {
         size_t max;     /* bytes of all there is; 0: any number */
         size_t others;  /* of them those that are not the network's */
@@ -58,8 +59,9 @@ float *oct_train_net_images(const oct_train_net *t, int64_t *n); /* to be filled
 float *oct_train_net_labels(const oct_train_net *t, int64_t *n);
 void *oct_train_net_input(const oct_train_net *t, const char *name); /* memory of any input */
 const oct_node *oct_train_net_loss_node(const oct_train_net *t);
-const char *oct_train_net_why(const oct_train_net *t); /* where the predictions were found */
-size_t oct_train_net_bytes(const oct_train_net *t);    /* activations, gradients, inputs */
+const char *oct_train_net_why(const oct_train_net *t);       /* where the predictions were found */
+size_t oct_train_net_bytes(const oct_train_net *t);          /* activations, gradients, inputs */
+const char *oct_train_net_precision(const oct_train_net *t); /* and how it is computed */
 const oct_plan *oct_train_net_plan(const oct_train_net *t);
 oct_run *oct_train_net_run(const oct_train_net *t);
 

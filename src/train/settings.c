@@ -262,6 +262,14 @@ static void set_qat(const oct_train_options *o, oct_train_settings *s)
                                               : 1;
 }
 
+static oct_status set_precision(oct_ctx *ctx, const char *name, bool *is_bf16)
+{
+    *is_bf16 = name && strcmp(name, "bf16") == 0;
+    if (!name || *is_bf16 || strcmp(name, "f32") == 0) return OCT_OK;
+    return oct_fail(ctx, OCT_ERR_ARG, "there is no precision '%.40s' of training, but f32, bf16",
+                    name);
+}
+
 oct_status oct_train_settings_resolve(oct_ctx *ctx, const oct_train_options *o, const char *family,
                                       oct_train_settings *out)
 {
@@ -282,5 +290,6 @@ oct_status oct_train_settings_resolve(oct_ctx *ctx, const oct_train_options *o, 
     OCT_TRY(set_schedule(ctx, o, s));
     OCT_TRY(set_ema(ctx, o, s));
     OCT_TRY(set_memory(ctx, o->memory, &s->memory));
+    OCT_TRY(set_precision(ctx, o->precision, &s->is_bf16));
     return set_augment(ctx, o, family, s);
 }

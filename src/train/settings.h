@@ -29,6 +29,7 @@ typedef struct oct_train_settings {
     bool fix_scales;      /* as calibration found them */
     double scale_rate;    /* factor of the rate for logarithms of scales */
     double freeze_scales; /* share of the steps after which scales are fixed; 1: never */
+    bool is_bf16;
 } oct_train_settings;
 
 /* `family`: of the network, or NULL. `o` has all fields. */

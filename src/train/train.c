@@ -334,6 +334,7 @@ void oct_train_describe(const oct_train *t, oct_train_info *out)
                  (uint64_t)(t->optimizer.n_states + (t->sum ? 1 : 0) + (t->s.ema ? 1 : 0)) *
                      (uint64_t)p->len * sizeof(float),
         .max_boxes = oct_batches_max_boxes(t->batches),
+        .precision = oct_train_net_precision(t->net),
     };
 
     for (int i = 0; i < OCT_LOSS_MAX_PARTS && t->s.loss->parts[i]; i++)

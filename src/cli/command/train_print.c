@@ -33,6 +33,7 @@ void cli_train_print_start(cli *c, const cli_training *t)
              cli_count((double)i.n_weights, weights));
     cli_fact(stdout, 12, "work", "%d epochs of %lld batches of %d pictures; %s of memory",
              (int)i.epochs, (long long)i.batches, (int)i.batch, cli_bytes((double)i.bytes, bytes));
+    cli_fact(stdout, 12, "precision", "%s", i.precision);
     (void)printf("\n%6s %10s", "epoch", "loss");
     for (int k = 0; i.parts[k]; k++)
         (void)printf(" %9.9s", i.parts[k]);

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "exec/kernel.h"
 #include "exec/simd/simd.h"
+#include "exec/train/bf16.h"
 #include "op/grad/rules.h"
 
 enum { X, SCALE, BIAS, MEAN, VAR };
@@ -26,8 +27,9 @@ typedef struct state {
     const oct_simd *simd;
     oct_act act;
     int64_t pixels, channels; /* pixels: of all images */
-    int64_t x_pitch, dy_pitch, y_pitch;
+    oct_rows x, dy, y;
     int64_t parts, run; /* run: pixels that are summed in float */
+    int64_t tile;       /* floats of a thread for rows that are not float32: 0 or three runs */
     double epsilon, momentum;
 } state;
 
@@ -61,11 +63,12 @@ static bool accepts_grad(const oct_plan *p, const oct_step *s, oct_layout *layou
     return accepts_any(p, s, &oct_op_batch_norm_train_grad);
 }
 
-/* Elements from pixel to pixel; a matrix [N x C] has no other layout. */
-static int64_t pitch_of(const oct_plan *p, int32_t slot)
+/* Pixels as rows of channels; a matrix [N x C] has no other layout. */
+static oct_rows rows_of(const oct_plan *p, int32_t slot)
 {
-    return p->slots[slot].layout == OCT_LAYOUT_CLAST ? oct_slot_pitch(p, slot)
-                                                     : p->slots[slot].type.dim[1];
+    return (oct_rows){oct_slot_bf16(p, slot), p->slots[slot].layout == OCT_LAYOUT_CLAST
+                                                  ? oct_slot_pitch(p, slot)
+                                                  : p->slots[slot].type.dim[1]};
 }
 
 static double number(const oct_node *n, const char *name)
@@ -86,16 +89,18 @@ static oct_status make(oct_plan *p, oct_step *s)
                           (float)number(s->node, "act_a"), (float)number(s->node, "act_b")},
                   .pixels = x->dim[0] * oct_type_pixels(x),
                   .channels = x->dim[1],
-                  .x_pitch = pitch_of(p, s->in[X]),
-                  .dy_pitch = pitch_of(p, s->in[s->node->op == &oct_op_batch_norm_train ? 0 : 1]),
-                  .y_pitch = pitch_of(p, s->out[0]),
+                  .x = rows_of(p, s->in[X]),
+                  .dy = rows_of(p, s->in[s->node->op == &oct_op_batch_norm_train ? 0 : 1]),
+                  .y = rows_of(p, s->out[0]),
                   .epsilon = number(s->node, "epsilon"),
                   .momentum = number(s->node, "momentum")};
     st->parts = OCT_MIN(MAX_PARTS, oct_ceil_div(st->pixels, 4 * RUN));
     st->run = OCT_MAX(4, OCT_MIN(RUN, RUN_SIZE / st->channels));
+    if (st->x.bf16 || st->dy.bf16 || st->y.bf16) st->tile = 3 * st->run * st->channels;
     /* two sums in double for each part; two in float for each thread; numbers for each channel */
     s->scratch_size = (size_t)st->channels * ((size_t)st->parts * 2 * sizeof(double) +
-                                              (size_t)(2 * p->n_threads + 4) * sizeof(float));
+                                              (size_t)(2 * p->n_threads + 4) * sizeof(float)) +
+                      (size_t)(st->tile * p->n_threads + 16) * sizeof(float); /* vectors read on */
     s->state = st;
     s->impl = st->simd->name;
     return OCT_OK;
@@ -103,13 +108,14 @@ static oct_status make(oct_plan *p, oct_step *s)
 
 typedef struct job {
     const state *st;
-    const float *x, *dy;
-    float *y;
+    const void *x, *dy;
+    void *y;
     oct_norm m;
     const float *shift;
     double *sums; /* [part][2][channels] */
     float *some;  /* [thread][2][channels] */
     float *own;   /* [4][channels] */
+    float *tiles; /* [thread][tile] */
 } job;
 
 static job job_of(const oct_bound *b)
@@ -119,7 +125,28 @@ static job job_of(const oct_bound *b)
 
     j.some = (float *)(j.sums + st->parts * 2 * st->channels);
     j.own = j.some + 2 * st->channels * b->n_threads;
+    j.tiles = j.own + 4 * st->channels;
     return j;
+}
+
+/* The rows of all operands from pixel k on, as floats. */
+typedef struct views {
+    const float *x, *dy;
+    float *y;
+    int64_t x_pitch, dy_pitch, y_pitch;
+} views;
+
+static views look(const job *j, int64_t k, int64_t n)
+{
+    const state *st = j->st;
+    const int64_t c = st->channels, run = st->run * c;
+    float *tile = j->tiles + st->tile * oct_parallel_thread();
+    views v = {0};
+
+    v.x = oct_rows_read(st->x, j->x, k, n, c, tile, &v.x_pitch);
+    if (j->dy) v.dy = oct_rows_read(st->dy, j->dy, k, n, c, tile + run, &v.dy_pitch);
+    v.y = oct_rows_begin(st->y, j->y, k, c, tile + 2 * run, &v.y_pitch);
+    return v;
 }
 
 static void sum_parts(void *arg, int64_t begin, int64_t end)
@@ -136,12 +163,12 @@ static void sum_parts(void *arg, int64_t begin, int64_t end)
         memset(to, 0, (size_t)(2 * c) * sizeof(*to));
         for (int64_t k = i * st->pixels / st->parts; k < last; k += st->run) {
             const int64_t n = OCT_MIN(st->run, last - k);
+            const views v = look(j, k, n);
 
             if (j->dy)
-                st->simd->train->norm_sums(&j->m, j->x + k * st->x_pitch, st->x_pitch,
-                                           j->dy + k * st->dy_pitch, st->dy_pitch, n, a, b, c);
+                st->simd->train->norm_sums(&j->m, v.x, v.x_pitch, v.dy, v.dy_pitch, n, a, b, c);
             else
-                st->simd->train->moments(j->x + k * st->x_pitch, st->x_pitch, n, j->shift, a, b, c);
+                st->simd->train->moments(v.x, v.x_pitch, n, j->shift, a, b, c);
             for (int64_t m = 0; m < c; m++) {
                 to[m] += (double)a[m];
                 to[c + m] += (double)b[m];
@@ -176,23 +203,28 @@ static void rows(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const state *st = j->st;
 
-    for (int64_t i = begin; i < end; i += st->run)
-        st->simd->train->norm(&j->m, j->x + i * st->x_pitch, st->x_pitch, j->y + i * st->y_pitch,
-                              st->y_pitch, OCT_MIN(st->run, end - i), st->channels);
+    for (int64_t i = begin; i < end; i += st->run) {
+        const int64_t n = OCT_MIN(st->run, end - i);
+        const views v = look(j, i, n);
+
+        st->simd->train->norm(&j->m, v.x, v.x_pitch, v.y, v.y_pitch, n, st->channels);
+        oct_rows_write(st->y, j->y, i, n, st->channels, v.y);
+    }
 }
 
 /*
  * What is taken off before squares are summed: the mean of some pixels from all over the tensor. A
  * single pixel may lie in a border of padding, many deviations away, and cost that many bits.
  */
-static void find_shift(const state *st, const float *x, float *shift)
+static void find_shift(const job *j, float *shift)
 {
+    const state *st = j->st;
     enum { SAMPLES = 64 };
     const int64_t n = OCT_MIN(SAMPLES, st->pixels);
 
     memset(shift, 0, (size_t)st->channels * sizeof(*shift));
     for (int64_t k = 0; k < n; k++) {
-        const float *p = x + (2 * k + 1) * st->pixels / (2 * n) * st->x_pitch;
+        const float *p = look(j, (2 * k + 1) * st->pixels / (2 * n), 1).x;
 
         for (int64_t c = 0; c < st->channels; c++)
             shift[c] += p[c] / (float)n;
@@ -208,7 +240,7 @@ static oct_status run(const oct_bound *b)
     float *mul = j.own, *add = mul + st->channels;
     float *shift = add + st->channels, *near = shift + st->channels;
 
-    find_shift(st, j.x, shift);
+    find_shift(&j, shift);
     j.shift = shift;
     find_sums(b, &j);
     for (int64_t c = 0; c < st->channels; c++) {
@@ -236,10 +268,14 @@ static void grad_rows(void *arg, int64_t begin, int64_t end)
     const job *j = arg;
     const state *st = j->st;
 
-    for (int64_t i = begin; i < end; i += st->run)
-        st->simd->train->norm_grad(&j->m, j->x + i * st->x_pitch, st->x_pitch,
-                                   j->dy + i * st->dy_pitch, st->dy_pitch, j->y + i * st->y_pitch,
-                                   st->y_pitch, OCT_MIN(st->run, end - i), st->channels);
+    for (int64_t i = begin; i < end; i += st->run) {
+        const int64_t n = OCT_MIN(st->run, end - i);
+        const views v = look(j, i, n);
+
+        st->simd->train->norm_grad(&j->m, v.x, v.x_pitch, v.dy, v.dy_pitch, v.y, v.y_pitch, n,
+                                   st->channels);
+        oct_rows_write(st->y, j->y, i, n, st->channels, v.y);
+    }
 }
 
 static oct_status run_grad(const oct_bound *b)

@@ -36,6 +36,8 @@ typedef struct oct_prune_options {
     int32_t mask;           /**< 1: channels are set to zero, not cut (default 0) */
     oct_prune_gradient_fn gradient; /**< for importance "taylor" */
     void *gradient_user;
+    int32_t zeros; /**< 1: instead of a target, channels go that are zero already: all weights that
+                        make or read them are, as in a masked network (default 0) */
 } oct_prune_options;
 
 OCT_API void oct_prune_options_init_sized(oct_prune_options *o, size_t struct_size);
@@ -86,6 +88,7 @@ OCT_API int32_t oct_prune_get_layer(const oct_prune_result *r, int32_t i, oct_pr
 /** What there is to choose from: NULL beyond the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_prune_importance_name(int32_t i);
 OCT_API const char *oct_prune_importance_help(int32_t i);
+OCT_API const char *oct_prune_schedule_name(int32_t i);
 
 #ifdef __cplusplus
 }

@@ -139,7 +139,7 @@ static void keep_best(oct_prune_groups *g, const ranked *r, int32_t n)
 }
 
 /* A part of a group (one half of a Split) may have lost all of its channels. */
-static void keep_one_each(oct_prune_groups *g)
+void oct_prune_keep_one_each(oct_prune_groups *g)
 {
     for (int32_t id = 0; id < g->c->n_labels; id++) {
         const oct_tensor *t = g->c->labels[id];
@@ -205,7 +205,7 @@ oct_status oct_prune_choose_level(oct_prune_groups *g, const oct_prune_options *
             group->n_kept = allowed(group, o, o->global ? group->n_kept : (1 - level) * group->n);
     }
     keep_best(g, r, n);
-    keep_one_each(g);
+    oct_prune_keep_one_each(g);
     oct_free(g->c->ctx, r);
     return OCT_OK;
 }

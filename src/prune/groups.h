@@ -30,6 +30,9 @@ typedef struct oct_prune_groups {
 /* In the arena of c. */
 oct_status oct_prune_groups_find(oct_channels *c, oct_prune_groups *out);
 
+/* A copy of a network whose shapes are numbers, which can be followed. */
+oct_status oct_prune_prepare(const oct_graph *g, oct_graph **out);
+
 /* Layers whose name matches keep their channels. */
 oct_status oct_prune_groups_protect(oct_prune_groups *g, const char *pattern);
 
@@ -46,11 +49,20 @@ oct_status oct_prune_score(oct_prune_groups *g, const char *kind, const oct_prun
 
 /* --- how much --- */
 
+/* Are they sensible? */
+oct_status oct_prune_check(oct_ctx *ctx, const oct_prune_options *o);
+
 /* Sets g->keep and n_kept so that the target is met. */
 oct_status oct_prune_choose(oct_prune_groups *g, const oct_prune_options *o);
 
 /* Keeps, at this level in [0, 1], the share 1 - level of channels. */
 oct_status oct_prune_choose_level(oct_prune_groups *g, const oct_prune_options *o, double level);
+
+/* Keeps all but the channels whose weights are zero. */
+oct_status oct_prune_choose_zeros(oct_prune_groups *g);
+
+/* Of each value that lost all channels, the best one comes back. */
+void oct_prune_keep_one_each(oct_prune_groups *g);
 
 /* What the network would have with g->keep. */
 oct_status oct_prune_count(const oct_prune_groups *g, int64_t *macs, int64_t *params);

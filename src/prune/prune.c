@@ -24,10 +24,10 @@ void oct_prune_options_init_sized(oct_prune_options *o, size_t struct_size)
 
 /* --- options --- */
 
-static oct_status check_options(oct_ctx *ctx, const oct_prune_options *o)
+oct_status oct_prune_check(oct_ctx *ctx, const oct_prune_options *o)
 {
     const double targets[] = {o->flops_target, o->params_target, o->channels, o->time_target};
-    int n = 0;
+    int n = o->zeros ? 1 : 0;
 
     for (size_t i = 0; i < OCT_COUNT(targets); i++) {
         if (targets[i] == 0.0) continue;
@@ -37,9 +37,10 @@ static oct_status check_options(oct_ctx *ctx, const oct_prune_options *o)
         n++;
     }
     if (n != 1)
-        return oct_fail(ctx, OCT_ERR_ARG,
-                        "%s target: one of flops, params, channels and time says how much to prune",
-                        n ? "more than one" : "no");
+        return oct_fail(
+            ctx, OCT_ERR_ARG,
+            "%s target: one of flops, params, channels, time and zeros says how much to prune",
+            n ? "more than one" : "no");
     if (!(o->most > 0 && o->most < 1))
         return oct_fail(ctx, OCT_ERR_ARG, "'most' is a share between 0 and 1, not %g", o->most);
     if (o->multiple < 1 || o->multiple > 1024)
@@ -48,8 +49,7 @@ static oct_status check_options(oct_ctx *ctx, const oct_prune_options *o)
     return OCT_OK;
 }
 
-/* Shapes that are computed become numbers, which can be followed. */
-static oct_status prepare(const oct_graph *g, oct_graph **out)
+oct_status oct_prune_prepare(const oct_graph *g, oct_graph **out)
 {
     OCT_TRY(oct_graph_clone(g, out));
     OCT_TRY(oct_pipeline_run(*out, "simplify",
@@ -86,6 +86,7 @@ static oct_status rank(oct_channels *c, const oct_prune_options *o, oct_prune_gr
 static oct_status choose(const oct_graph *g, const oct_prune_options *o, oct_prune_groups *groups,
                          oct_prune_totals *totals)
 {
+    if (o->zeros) return oct_prune_choose_zeros(groups);
     if (o->time_target > 0) return oct_prune_choose_time(g, o, groups, totals);
     return oct_prune_choose(groups, o);
 }
@@ -118,8 +119,8 @@ oct_status oct_prune_run(const oct_graph *g, const oct_prune_options *options, o
     if (options) memcpy(&o, options, OCT_MIN(options->struct_size, sizeof(o)));
     *out = NULL;
     if (result) *result = NULL;
-    OCT_TRY(check_options(g->ctx, &o));
-    st = prepare(g, &copy);
+    OCT_TRY(oct_prune_check(g->ctx, &o));
+    st = oct_prune_prepare(g, &copy);
     if (!st) st = oct_prune_result_new(g->ctx, &r);
     if (!st) st = work(copy, &o, r);
     if (st) {

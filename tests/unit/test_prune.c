@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pruning: random networks without their channels compute what they compute with zeros there. */
+#include "prune/schedule.h"
 #include "prune_blocks.h"
 
 /* The input's channels are none of a layer, so the first block is one. Ends in a classifier. */
@@ -99,11 +100,161 @@ static void random_networks(void **state)
     assert_true(sum / 60 > .3);
 }
 
+/* --- schedules --- */
+
+static double level(const char *name, double initial, int32_t steps, int32_t epoch)
+{
+    return oct_prune_schedule_level(oct_prune_schedule_find(name), initial, .5, steps, epoch);
+}
+
+static void assert_level(double got, double want, double tol)
+{
+    if (!(fabs(got - want) <= tol)) fail_msg("level %.9g, want %.9g", got, want);
+}
+
+/* NNCF's formulas: the end is the target; with a bias three quarters come in an eighth. */
+static void schedules(void **state)
+{
+    (void)state;
+    assert_level(level("baseline", 0, 9, 0), .5, 1e-12);
+    assert_level(level("exponential", 0, 3, 0), 0, 1e-12);
+    assert_level(level("exponential", 0, 3, 1), 1 - sqrt(.5), 1e-12);
+    assert_level(level("exponential", .1, 5, 2), 1 - .9 * sqrt(.5 / .9), 1e-12);
+    assert_level(level("exponential", 0, 3, 2), .5, 1e-12);
+    assert_level(level("exponential", 0, 3, 7), .5, 1e-12);
+    assert_level(level("exponential", 0, 1, 0), .5, 1e-12);
+    assert_level(level("exponential_with_bias", 0, 9, 0), 0, 1e-9);
+    assert_level(level("exponential_with_bias", .05, 9, 0), .05, 1e-9);
+    assert_level(level("exponential_with_bias", 0, 9, 1), .375, 1e-9);
+    assert_level(level("exponential_with_bias", .05, 9, 1), .375, 1e-9);
+    assert_level(level("exponential_with_bias", 0, 9, 8), .5, 1e-9);
+}
+
+/* --- zeros --- */
+
+/* Cutting what a mask set to zero is cutting at once. */
+static void masks_are_cut(void **state)
+{
+    fixture *f = *state;
+    oct_graph *cut = NULL, *mask = NULL, *both = NULL;
+    oct_prune_options o;
+    char why[256];
+    oct_value *x;
+    maker m;
+
+    x = start(&m, f, 5);
+    for (size_t i = 0; i < 6; i++)
+        x = blocks[i](&m, x);
+    finish(&m, x);
+    begin(&o, .5);
+    assert_ok(f->ctx, oct_prune_run(f->g, &o, &cut, NULL));
+    o.mask = 1;
+    assert_ok(f->ctx, oct_prune_run(f->g, &o, &mask, NULL));
+    oct_prune_options_init(&o);
+    o.zeros = 1;
+    assert_ok(f->ctx, oct_prune_run(mask, &o, &both, NULL));
+    if (!oct_graph_equal(cut, both, why, sizeof(why))) fail_msg("%s", why);
+    oct_graph_free(cut);
+    oct_graph_free(mask);
+    oct_graph_free(both);
+}
+
+/* --- importance and targets --- */
+
+/* The weight itself stands for its gradient: small ones matter little then, too. */
+static oct_status gradient(void *user, const char *weight, const float **out, int64_t *n)
+{
+    const oct_value *w = user;
+
+    *out = strcmp(weight, w->name) == 0 ? (const float *)w->data->data : NULL;
+    *n = *out ? oct_tensor_len(w->data) : 0;
+    return OCT_OK;
+}
+
+static float *filter(const oct_graph *g, const char *name, int64_t i, int64_t *len)
+{
+    const oct_value *w = oct_graph_find_value(g, name);
+
+    assert_non_null(w);
+    *len = oct_tensor_len(w->data) / w->type.dim[0];
+    return (float *)w->data->data + i * *len;
+}
+
+static void least_important_goes_first(void **state)
+{
+    static const char *const kinds[] = {"l1", "l2", "taylor"};
+    fixture *f = *state;
+    oct_prune_options o;
+    oct_graph *mask = NULL;
+    const oct_value *w;
+    maker m;
+    int64_t n;
+    oct_value *x = start(&m, f, 9);
+    float *third;
+
+    finish(&m, plain(&m, x));
+    w = f->g->first->in[1];
+    third = filter(f->g, w->name, 2, &n);
+    for (int64_t i = 0; i < n; i++)
+        third[i] *= .01f;
+    for (size_t k = 0; k < OCT_COUNT(kinds); k++) {
+        begin(&o, 1.0 / (double)w->type.dim[0]);
+        o.mask = 1;
+        o.importance = kinds[k];
+        o.gradient = gradient;
+        o.gradient_user = (void *)(uintptr_t)w;
+        assert_ok(f->ctx, oct_prune_run(f->g, &o, &mask, NULL));
+        third = filter(mask, w->name, 2, &n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(third[i] == 0.0f);
+        oct_graph_free(mask);
+    }
+}
+
+/* The share that was asked for, or a little more: channels come in fours. */
+static void targets_are_met(void **state)
+{
+    fixture *f = *state;
+    oct_prune_totals t = {.struct_size = sizeof(t)};
+    oct_prune_result *r = NULL;
+    oct_graph *small = NULL;
+    oct_prune_options o;
+    oct_value *x;
+    maker m;
+
+    x = start(&m, f, 21);
+    for (int i = 0; i < 4; i++)
+        x = emit(f, &oct_op_relu, layer(&m, x, 32, 3, 1), NULL);
+    finish(&m, x);
+    for (int global = 0; global < 2; global++)
+        for (int by_params = 0; by_params < 2; by_params++) {
+            double gone;
+
+            oct_prune_options_init(&o);
+            o.multiple = 4;
+            o.global = global;
+            *(by_params ? &o.params_target : &o.flops_target) = .4;
+            assert_ok(f->ctx, oct_prune_run(f->g, &o, &small, &r));
+            oct_prune_get_totals(r, &t);
+            gone = by_params ? 1 - (double)t.params_left / (double)t.params
+                             : 1 - (double)t.macs_left / (double)t.macs;
+            if (gone < .4 || gone > .55) fail_msg("%.3f went, want .4", gone);
+            for (const oct_node *n = small->first; n; n = n->next)
+                if (oct_node_is(n, &oct_op_conv)) assert_int_equal(n->out[0]->type.dim[1] % 4, 0);
+            oct_prune_result_free(r);
+            oct_graph_free(small);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_block, setup, teardown),
         cmocka_unit_test_setup_teardown(random_networks, setup, teardown),
+        cmocka_unit_test_setup_teardown(least_important_goes_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(targets_are_met, setup, teardown),
+        cmocka_unit_test_setup_teardown(masks_are_cut, setup, teardown),
+        cmocka_unit_test(schedules),
     };
 
     return run_test_group(tests);

@@ -19,7 +19,7 @@ BEGIN {
     may["quant"] = "base tensor graph op pass grad optim exec data detect feed stat"
     may["loss"] = "base tensor graph op exec data detect"
     may["augment"] = "base tensor data detect"
-    may["train"] = "base tensor graph op pass grad optim exec data detect eval feed quant loss augment onnx"
+    may["train"] = "base tensor graph op pass grad optim exec prune data detect eval feed quant loss augment onnx"
     may["model"] = "base tensor graph onnx torch train"
     may["recipe"] = "base data"
     may["analyze"] = "base tensor graph op pass exec data detect eval feed stat quant"

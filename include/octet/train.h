@@ -9,11 +9,23 @@
 #define OCTET_TRAIN_H
 
 #include <octet/eval.h>
+#include <octet/prune.h>
 #include <octet/quant.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/** Pruning while training: channels that matter least are set to zero, more of them in each epoch,
+ * and the others learn to do without. oct_prune_run() with `zeros` cuts them out in the end. */
+typedef struct oct_train_pruning {
+    size_t struct_size;             /**< set by the caller */
+    const oct_prune_options *prune; /**< a target of flops, params or channels, and what goes */
+    const char *schedule;           /**< one of oct_prune_schedule_name(); NULL: the first */
+    int32_t steps;  /**< epochs in which it grows to the target; later ones change nothing */
+    int32_t start;  /**< epochs before that */
+    double initial; /**< share that is pruned in the first of the steps */
+} oct_train_pruning;
 
 /** What oct_train_new() is asked for. Numbers that are 0 and strings that are NULL are taken from
  * `preset`. Strings and arrays are needed during the call only. */
@@ -69,6 +81,7 @@ typedef struct oct_train_options {
     const char
         *precision; /**< of convolutions: "f32" (default), "bf16": their operands are rounded to
                          bfloat16, and kept so; sums, statistics, loss and weights are float32 */
+    const oct_train_pruning *prune; /**< NULL: no channels are pruned */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);

@@ -150,6 +150,15 @@ static oct_status quantize(oct_train *t, const oct_graph *g, const oct_dataset *
     return oct_qat_new(g, o->calibration ? o->calibration : d, o, &t->s, &t->qat);
 }
 
+static oct_status start_pruning(oct_train *t, const oct_graph *g, const oct_train_options *o)
+{
+    if (!o->prune) return OCT_OK;
+    if (t->qat)
+        return oct_fail(t->ctx, OCT_ERR_UNSUPPORTED,
+                        "a network is pruned first and quantized then, not both at once");
+    return oct_pruning_new(g, o->prune, &t->pruning);
+}
+
 /* Layers that the scope selects are frozen: parameters, and statistics of norms. */
 static oct_status build_with_frozen(oct_train *t, const oct_graph *g, const oct_train_options *o)
 {
@@ -204,6 +213,7 @@ oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *
     if (adapted) g = adapted;
     st = quantize(t, g, d, o);
     if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, o);
+    if (!st) st = start_pruning(t, g, o);
     oct_graph_free(adapted);
     OCT_TRY(st);
     if (o->tensorboard) OCT_TRY(oct_events_open(t->ctx, o->tensorboard, &t->events));

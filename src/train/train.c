@@ -70,6 +70,7 @@ void oct_train_free(oct_train *t)
     oct_free(t->ctx, t->recipe);
     oct_train_net_free(t->net);
     oct_qat_free(t->qat);
+    oct_pruning_free(t->pruning);
     oct_detector_free(t->detector);
     oct_free(t->ctx, t);
 }
@@ -157,8 +158,21 @@ static oct_status train_update(oct_train *t, means *m)
         oct_train_net_keep_stats(t->net);
     }
     OCT_TRY(update(t, n, m));
+    if (t->pruning) oct_pruning_apply(t->pruning, p, oct_train_net_weights(t->net));
     if (t->s.ema) average(t);
     t->batch += n;
+    return OCT_OK;
+}
+
+/* Channels of this epoch that are to be zero, in the averages as well. */
+static oct_status prune(oct_train *t)
+{
+    const oct_params *p = oct_train_net_params(t->net);
+    float *weights = oct_train_net_weights(t->net);
+
+    OCT_TRY(oct_pruning_epoch(t->pruning, p, weights, t->epoch, t->batch > 0));
+    oct_pruning_apply(t->pruning, p, weights);
+    if (t->s.ema) oct_pruning_apply(t->pruning, p, t->ema_weights);
     return OCT_OK;
 }
 
@@ -207,6 +221,7 @@ oct_status oct_train_run(oct_train *t, oct_train_epoch *out)
     (void)snprintf(what, sizeof(what), "epoch %d of %d", (int)t->epoch + 1, (int)t->s.epochs);
     OCT_TRY(oct_batches_seek(t->batches, t->epoch, t->batch));
     oct_train_net_set_epoch(t->net, t->epoch);
+    if (t->pruning) OCT_TRY(prune(t));
     while (t->batch < t->n_batches) {
         OCT_TRY(oct_progress(t->ctx, what, t->batch, t->n_batches));
         OCT_TRY(train_update(t, &m));

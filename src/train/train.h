@@ -9,6 +9,7 @@
 #include "optim/optimizer.h"
 #include "train/events.h"
 #include "train/net.h"
+#include "train/pruning.h"
 #include "train/qat.h"
 #include "train/settings.h"
 
@@ -19,8 +20,9 @@ struct oct_train {
     oct_batches *batches;
     oct_train_net *net;
     oct_optimizer optimizer;
-    const float **grads; /* of each parameter: the plan's, or those of `sum` */
-    float *sum;          /* gradients of several micro-batches; NULL: each step is one */
+    oct_pruning *pruning; /* NULL: no channels are pruned */
+    const float **grads;  /* of each parameter: the plan's, or those of `sum` */
+    float *sum;           /* gradients of several micro-batches; NULL: each step is one */
     float *ema_weights, *ema_running; /* NULL: no average */
     int64_t ema_updates;
     int64_t epoch, batch; /* what comes next: both from 0; between two updates of the weights */

@@ -62,6 +62,60 @@ static void refuses(void **state)
     assert_non_null(strstr(p->last.err, "no channel can be removed"));
 }
 
+/* --- while training --- */
+
+#define FEW                                                                                        \
+    "--images s/train --annotations s/train.json --labels s/names.txt --epochs 3 --batch 2 "       \
+    "--augment none --warmup-epochs -1 "
+
+static int setup_data(void **state)
+{
+    place *p;
+
+    if (place_setup(state)) return -1;
+    p = *state;
+    return octet(p, "synth --out s --split train --count 4 --size 128 --seed 3");
+}
+
+/* MACs that a file has, by inspect. */
+static double macs_of(place *p, const char *file)
+{
+    char words[256];
+    json_t *j;
+    double macs;
+
+    (void)snprintf(words, sizeof(words), "inspect %s --json", file);
+    assert_int_equal(octet(p, words), 0);
+    j = printed_json(p);
+    macs = number(j, "macs");
+    json_decref(j);
+    return macs;
+}
+
+/* Channels go in two of three epochs, and are not in the file. */
+static void trains_what_is_left(void **state)
+{
+    place *p = *state;
+    const double full = macs_of(p, detector);
+    double left;
+
+    assert_int_equal(prune(p, FEW "-o small.onnx --flops-target 0.4 --prune-epochs 2"), 0);
+    assert_non_null(strstr(p->last.out, "had to stay"));
+    assert_non_null(strstr(p->last.out, "the network of the last epoch"));
+    left = macs_of(p, "small.onnx");
+    if (!(left <= .6 * full && left > .4 * full)) fail_msg("%g of %g MACs are left", left, full);
+    assert_int_equal(octet(p, "bench small.onnx --runs 1"), 0);
+    /* The masks are in the checkpoint's weights: a job that goes on gives the same file. */
+    assert_int_equal(prune(p, FEW "-o again.onnx --flops-target 0.4 --prune-epochs 2 "
+                                  "--resume small.train/last.safetensors"),
+                     0);
+    assert_true(macs_of(p, "again.onnx") == left);
+    assert_int_equal(prune(p, FEW "-o no.onnx --flops-target 0.4 --prune-schedule slow"), 2);
+    assert_non_null(strstr(p->last.err, "slow"));
+    assert_int_equal(prune(p, FEW "-o no.onnx --time-target 0.4"), 2);
+    assert_non_null(strstr(p->last.err, "flops"));
+}
+
 int main(int argc, char **argv)
 {
     const char *root = getenv("OCTET_SOURCE_ROOT");
@@ -69,6 +123,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(writes_less, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(says_why, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(refuses, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(trains_what_is_left, setup_data, place_teardown),
     };
 
     if (argc < 2) return 2;

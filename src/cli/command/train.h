@@ -47,7 +47,9 @@ typedef struct cli_train_job {
     oct_class_names *names;
     oct_preprocess preprocess;
     oct_train_options options;
-    oct_quantize_options quantize; /* qat */
+    oct_quantize_options quantize;  /* qat */
+    const oct_train_pruning *prune; /* NULL: no channels are pruned */
+    oct_prune_result *pruned;       /* what was cut out in the end; NULL: nothing */
     cli_training t;
     char *folder, *last, *best;
     char *ptq, *unaligned; /* files of --table; NULL: not written */
@@ -55,6 +57,9 @@ typedef struct cli_train_job {
 
 /* The whole command. */
 oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files);
+
+/* The same for a job whose c, a, is_qat and prune are set. */
+oct_status cli_train_job_run(cli_train_job *j, char **files);
 
 /* --- train_open.c --- */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command/prune.h"
 #include "cli/command/train.h"
 #include "cli/cpu.h"
 #include "cli/model.h"
@@ -44,6 +45,12 @@ static bool is_due(const cli_train_job *j)
     return j->truth && (j->t.epoch.epoch % every == 0 || oct_train_is_done(j->t.train));
 }
 
+/* A network that still has more channels is no candidate for the best one. */
+static bool is_pruned(const cli_train_job *j)
+{
+    return !j->prune || j->t.epoch.epoch >= j->prune->start + j->prune->steps;
+}
+
 static oct_status finish_epoch(cli_train_job *j)
 {
     cli_training *t = &j->t;
@@ -52,7 +59,7 @@ static oct_status finish_epoch(cli_train_job *j)
 
     t->is_measured = t->is_best = false;
     if (is_due(j) && (st = measure(j, &accuracy))) return st;
-    if (t->is_measured && accuracy > t->best) {
+    if (t->is_measured && accuracy > t->best && is_pruned(j)) {
         t->is_best = true;
         t->best = accuracy;
         t->best_epoch = t->epoch.epoch;
@@ -101,6 +108,21 @@ oct_status cli_train_epochs(cli_train_job *j)
     return st;
 }
 
+/* Channels that pruning set to zero are cut out. */
+static oct_status cut_zeros(cli_train_job *j, oct_graph **g)
+{
+    oct_prune_options o;
+    oct_graph *cut = NULL;
+    oct_status st;
+
+    oct_prune_options_init(&o);
+    o.zeros = 1;
+    st = oct_prune_run(*g, &o, &cut, &j->pruned);
+    oct_graph_free(*g);
+    *g = cut;
+    return st;
+}
+
 /* The best epoch if accuracy was measured, else the last one. */
 oct_status cli_train_write(cli_train_job *j)
 {
@@ -113,12 +135,20 @@ oct_status cli_train_write(cli_train_job *j)
     }
     st = j->t.best_epoch ? oct_checkpoint_load(j->c->ctx, j->best, &g)
                          : oct_train_graph(j->t.train, &g);
+    if (!st && j->prune) st = cut_zeros(j, &g);
     if (!st) st = cli_model_save(j->c, g, j->settings.output, false);
     oct_graph_free(g);
     return st;
 }
 
 /* --- the command --- */
+
+static oct_status print_pruned(cli_train_job *j)
+{
+    if (j->c->opt.json) return cli_prune_print_json(j->c, j->pruned, j->settings.output, true);
+    if (!j->c->opt.quiet) cli_prune_print(j->pruned, j->settings.model, j->settings.output);
+    return OCT_OK;
+}
 
 static oct_status work(cli_train_job *j, char **files)
 {
@@ -132,27 +162,35 @@ static oct_status work(cli_train_job *j, char **files)
     if ((st = cli_train_epochs(j))) return st;
     if ((st = cli_train_write(j))) return st;
     st = cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
+    if (!st && j->pruned) st = print_pruned(j);
     return !st && j->a->table ? cli_table_print_all(j) : st;
+}
+
+oct_status cli_train_job_run(cli_train_job *j, char **files)
+{
+    const oct_status st = work(j, files);
+
+    if (st) cli_recipe_keep_reason(j->c, st);
+    j->c->model = NULL;
+    oct_train_free(j->t.train);
+    oct_prune_result_free(j->pruned);
+    oct_class_names_free(j->names);
+    oct_dataset_close(j->calibration);
+    oct_dataset_close(j->truth);
+    oct_dataset_close(j->images);
+    oct_graph_free(j->g);
+    oct_recipe_free(j->recipe);
+    free(j->folder);
+    free(j->last);
+    free(j->best);
+    free(j->ptq);
+    free(j->unaligned);
+    return st;
 }
 
 oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files)
 {
     cli_train_job j = {.c = c, .a = a, .is_qat = is_qat};
-    const oct_status st = work(&j, files);
 
-    if (st) cli_recipe_keep_reason(c, st);
-    c->model = NULL;
-    oct_train_free(j.t.train);
-    oct_class_names_free(j.names);
-    oct_dataset_close(j.calibration);
-    oct_dataset_close(j.truth);
-    oct_dataset_close(j.images);
-    oct_graph_free(j.g);
-    oct_recipe_free(j.recipe);
-    free(j.folder);
-    free(j.last);
-    free(j.best);
-    free(j.ptq);
-    free(j.unaligned);
-    return st;
+    return cli_train_job_run(&j, files);
 }

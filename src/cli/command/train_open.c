@@ -167,6 +167,7 @@ oct_status cli_train_open(cli_train_job *j)
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
     if ((st = open_data(j))) return st;
     j->options.names = j->names;
+    j->options.prune = j->prune;
     j->options.tensorboard = j->files.tensorboard;
     if ((st = read_preprocess(j))) return st;
     if (j->is_qat && (st = set_quantize(j))) return st;

@@ -25,6 +25,7 @@ static const list lists[] = {
     {"EMA", oct_ema_name},
     {"AUGMENT", oct_augment_name},
     {"IMPORTANCE", oct_prune_importance_name},
+    {"PRUNE-SCHEDULE", oct_prune_schedule_name},
     {"PASS,..", oct_pass_name, .is_long = true},
 };
 

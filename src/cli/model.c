@@ -360,6 +360,27 @@ void cli_totals_fini(cli_totals *t)
     free(t->ops);
 }
 
+oct_status cli_model_check_outputs(cli *c, const char *names, const oct_graph *g)
+{
+    for (const char *p = names; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        char *name = cli_format("%.*s", (int)strcspn(p, ","), p);
+        bool known = false;
+        cli_near near;
+
+        cli_near_init(&near, name, false);
+        for (int32_t i = 0; i < oct_graph_n_outputs(g); i++) {
+            known |= strcmp(oct_value_name(oct_graph_output(g, i)), name) == 0;
+            cli_near_try(&near, oct_value_name(oct_graph_output(g, i)));
+        }
+        if (!known)
+            (void)cli_fail(c, OCT_ERR_ARG, "option --outputs: there is no output '%s'%s", name,
+                           cli_near_text(&near));
+        free(name);
+        if (!known) return OCT_ERR_ARG;
+    }
+    return OCT_OK;
+}
+
 oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g)
 {
     const oct_status st = names ? oct_graph_keep_outputs(g, names) : OCT_OK;

@@ -22,6 +22,9 @@
             .help = "keep only these outputs, and drop what only the others need"                  \
     }
 
+/* Are all outputs there that --outputs names? Before training, after which they are kept. */
+oct_status cli_model_check_outputs(cli *c, const char *names, const oct_graph *g);
+
 /* Keeps only the outputs that --outputs names; NULL: all. */
 oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g);
 

@@ -8,8 +8,8 @@
 
 struct oct_train_net {
     oct_ctx *ctx;
-    oct_graph *source; /* as given, with PARAM and STATE values */
-    oct_graph *g;      /* the training graph */
+    oct_graph *source;                 /* as given, with PARAM and STATE values */
+    oct_graph *g;                      /* the training graph */
     oct_value *image, *labels, *epoch; /* the last is NULL if the loss does not ask for it */
     oct_loss_found found;
     oct_params params, stats;

@@ -56,6 +56,51 @@ static void prints_json(void **state)
     json_decref(j);
 }
 
+/* --- for NPUs --- */
+
+static void files_for_npus_keep_their_limits(void **state)
+{
+    place *p = *state;
+    json_t *j, *rows;
+
+    assert_int_equal(octet(p, QUANTIZE "--target npu-pow2 --json"), 0);
+    j = printed_json(p);
+    assert_true(json_is_array(json_object_get(j, "moved")));
+    json_decref(j);
+    assert_int_equal(octet(p, "inspect out.onnx --npu"), 0);
+    must_contain(p->last.out, "out.onnx keeps all limits");
+    assert_int_equal(octet(p, "inspect out.onnx --npu --json"), 0);
+    j = printed_json(p);
+    assert_int_equal(json_array_size(json_object_get(j, "broken")), 0);
+    json_decref(j);
+    assert_int_equal(octet(p, QUANTIZE), 0);
+    assert_int_equal(octet(p, "inspect out.onnx --npu"), 1);
+    must_contain(p->last.out, "power of two");
+    must_contain(p->last.err, "breaks limits of NPUs in");
+    assert_int_equal(octet(p, "inspect out.onnx --npu --json"), 1);
+    j = printed_json(p);
+    rows = json_object_get(j, "broken");
+    assert_true(json_array_size(rows) > 3);
+    assert_non_null(json_string_value(json_object_get(json_array_get(rows, 0), "right")));
+    json_decref(j);
+    assert_int_equal(octet(p, "inspect net.onnx --npu"), 2);
+    must_contain(p->last.err, "there is nothing to check");
+    assert_int_equal(octet(p, QUANTIZE "--bias-bits 8"), 2);
+    must_contain(p->last.err, "target octet are 32 bits");
+}
+
+static void outputs_are_chosen(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE "--outputs nothing"), 2);
+    must_contain(p->last.err, "there is no output 'nothing'; did you mean '");
+    assert_int_equal(octet(p, "simplify net.onnx small.onnx --outputs nothing"), 2);
+    must_contain(p->last.err, "option --outputs: there is no output 'nothing'");
+    assert_int_equal(octet(p, "export net.onnx -o same.onnx --outputs nothing"), 2);
+    must_contain(p->last.err, "option --outputs: there is no output 'nothing'");
+}
+
 static void same_inputs_same_bytes(void **state)
 {
     place *p = *state;
@@ -416,6 +461,8 @@ int main(int argc, char **argv)
         TEST(a_report_is_written_with_the_network),
         TEST(long_words_wrap_behind_commas),
         TEST(same_inputs_same_bytes),
+        TEST(files_for_npus_keep_their_limits),
+        TEST(outputs_are_chosen),
         TEST(the_file_says_who_made_it),
         TEST(settings_of_a_file_are_a_recipe),
         TEST(chooses_files_to_write),

@@ -139,15 +139,16 @@ static void symbolic_sizes_stay_open(void **state)
         .nodes = "{'target':'torch.ops.aten.sym_size.int','inputs':[" ARG("self", T("x")) "," ARG(
             "dim",
             INT(0)) "],'outputs':[{'as_sym_int':{'as_name':'n'}}],'metadata':{}},"
-                    "{'target':'_operator.mul','inputs':[" ARG("a", "{'as_sym_int':{'as_name':'n'}"
-                                                                    "}") "," ARG(
-                        "b",
-                        INT(3)) "],"
-                                "'outputs':[{'as_sym_int':{'as_name':'m'}}],'metadata':{}}," NODE(
-                                    "view.default",
-                                    ARG("self", T("x")) "," ARG(
-                                        "size", "{'as_sym_ints':[{'as_name':'m'},{'as_int':1}]}"),
-                                    T("y")),
+                    "{'target':'_operator.mul','inputs':[" ARG(
+                        "a", "{'as_sym_int':{'as_name':'n'}"
+                             "}") "," ARG("b", INT(3)) "],"
+                                                       "'outputs':[{'as_sym_int':{'as_name':'m'}}],"
+                                                       "'metadata':{}}," NODE(
+                                                           "view.default",
+                                                           ARG("self", T("x")) "," ARG(
+                                                               "size", "{'as_sym_ints':[{'as_name':"
+                                                                       "'m'},{'as_int':1}]}"),
+                                                           T("y")),
         .metas =
             "'x':{'dtype':7,'sizes':[{'as_expr':{'expr_str':'Symbol(\\\"s7\\\")','hint':null}},"
             "{'as_int':3}],'strides':[{'as_int':3},{'as_int':1}],"

@@ -136,6 +136,7 @@ oct_status cli_train_write(cli_train_job *j)
     st = j->t.best_epoch ? oct_checkpoint_load(j->c->ctx, j->best, &g)
                          : oct_train_graph(j->t.train, &g);
     if (!st && j->prune) st = cut_zeros(j, &g);
+    if (!st) st = cli_model_keep_outputs(j->c, j->settings.outputs, g);
     if (!st) st = cli_model_save(j->c, g, j->settings.output, false);
     oct_graph_free(g);
     return st;

@@ -165,6 +165,7 @@ oct_status cli_train_open(cli_train_job *j)
     oct_recipe_get_train(j->recipe, &j->options);
     if ((st = oct_recipe_lines(j->recipe, &j->options.settings))) return st;
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
+    if ((st = cli_model_check_outputs(j->c, j->settings.outputs, j->g))) return st;
     if ((st = open_data(j))) return st;
     j->options.names = j->names;
     j->options.prune = j->prune;

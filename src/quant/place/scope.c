@@ -39,8 +39,8 @@ static oct_status commit(scoper *sc, int32_t count, const char *kind, const char
 
 /* --- types --- */
 
-/* Is the node in a module of this class? What torch.export tells of modules is in the doc of a node:
- * "torch.nn: ResNet > BasicBlock > Conv2d". */
+/* Is the node in a module of this class? What torch.export tells of modules is in the doc of a
+ * node: "torch.nn: ResNet > BasicBlock > Conv2d". */
 static bool is_in_class(const oct_node *n, const char *name)
 {
     static const char prefix[] = "torch.nn: ", between[] = " > ";

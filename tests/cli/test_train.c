@@ -132,6 +132,41 @@ static void interrupts_save(void **state)
     assert_false(exists(p, "long.onnx"));
 }
 
+/* The error for too little memory names what suffices, which gives the same bytes. */
+static void memory_is_bounded(void **state)
+{
+    place *p = *state;
+    char words[1024];
+    const char *needs;
+    double mb = 0;
+
+    assert_int_equal(train(p, "-o whole.onnx --quiet"), 0);
+    assert_int_not_equal(train(p, "-o small.onnx --quiet --memory 100k"), 0);
+    needs = strstr(p->last.err, "training needs ");
+    assert_non_null(needs);
+    assert_int_equal(sscanf(needs, "training needs %lf MB", &mb), 1);
+    (void)snprintf(words, sizeof(words), "-o small.onnx --quiet --memory %.1fM", mb);
+    assert_int_equal(train(p, words), 0);
+    assert_true(snprintf(words, sizeof(words), "cmp %s/whole.onnx %s/small.onnx", p->dir, p->dir) <
+                (int)sizeof(words));
+    assert_int_equal(system(words), 0);
+    assert_int_equal(train(p, "-o small.onnx --memory plenty"), 2);
+    must_contain(p->last.err, "800M");
+}
+
+static void trains_in_bf16(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(train(p, "-o half.onnx --precision bf16"), 0);
+    must_contain(p->last.out, "bfloat16");
+    assert_true(exists(p, "half.onnx"));
+    assert_int_not_equal(train(p, "-o half.onnx --resume half.train/last.safetensors"), 0);
+    must_contain(p->last.err, "train.precision");
+    assert_int_equal(train(p, "-o half.onnx --precision fp8"), 2);
+    must_contain(p->last.err, "bf16");
+}
+
 static void mistakes_are_explained(void **state)
 {
     place *p = *state;
@@ -174,6 +209,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(shows_what_it_does, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(interrupts_save, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(memory_is_bounded, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(trains_in_bf16, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(other_settings_are_not_resumed, setup_data, place_teardown),
     };

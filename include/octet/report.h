@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** \file
- * The report on a quantized network: one HTML file that needs nothing beside it.
+ * The report on a network that was quantized or trained: one HTML file that needs nothing beside
+ * it.
  */
 #ifndef OCTET_REPORT_H
 #define OCTET_REPORT_H
@@ -43,6 +44,14 @@ typedef struct oct_report_step {
     int32_t is_move;           /**< 1: only moves or converts data */
 } oct_report_step;
 
+/** What an epoch of training gave. */
+typedef struct oct_report_epoch {
+    int32_t epoch;                   /**< from 1 */
+    double loss, parts[8], rate;     /**< means of the loss; the rate at the end */
+    double accuracy, other_accuracy; /**< AP and AP50, or top 1; < 0: not measured */
+    double seconds;
+} oct_report_epoch;
+
 /** All that a report shows. Parts that are NULL, or < 0, are left out of it. */
 typedef struct oct_report {
     size_t struct_size;     /**< set by oct_report_init() */
@@ -83,6 +92,12 @@ typedef struct oct_report {
     int32_t n_class_names;
     /** Sizes of the elements of the arrays above, so that these may grow; by oct_report_init(). */
     size_t time_size, picture_size, step_size, scene_size;
+    const oct_report_epoch *epochs; /**< of training, in order: curves */
+    int32_t n_epochs;
+    int32_t epochs_planned;        /**< 0: not known */
+    int32_t best_epoch;            /**< whose network was kept; 0: the last one's */
+    const char *const *loss_parts; /**< names of the parts of the loss; NULL at the end */
+    size_t epoch_size;             /**< as the sizes above */
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);
@@ -94,6 +109,7 @@ static inline void oct_report_init(oct_report *r)
     r->picture_size = sizeof(oct_report_picture);
     r->step_size = sizeof(oct_report_step);
     r->scene_size = sizeof(oct_report_scene);
+    r->epoch_size = sizeof(oct_report_epoch);
 }
 
 /**

@@ -30,6 +30,7 @@ document.addEventListener("DOMContentLoaded", () => {
   layers = readLayers();
   startTheme();
   startSummary();
+  startTraining();
   startAccuracy();
   startAdvice();
   startGraph(); // before the table, whose details point into it

@@ -64,6 +64,48 @@ static void writes_a_network_and_checkpoints(void **state)
     assert_int_equal(octet(p, "eval new.train/last.safetensors " DATA "--json"), 0);
 }
 
+/* What the page of a report shows. */
+static json_t *report_data(place *p, const char *name)
+{
+    static const char begin[] = "id=\"data\">";
+    size_t size;
+    char *page = contents(p, name, &size), *at;
+    json_t *data;
+
+    at = strstr(page, begin);
+    assert_non_null(at);
+    data = json_loads(at + sizeof(begin) - 1, JSON_DISABLE_EOF_CHECK, NULL);
+    assert_non_null(data);
+    free(page);
+    return data;
+}
+
+/* The page holds each epoch, and is there after the first. */
+static void writes_curves(void **state)
+{
+    place *p = *state;
+    const json_t *training, *rows;
+    json_t *data;
+
+    assert_int_equal(train(p, "-o new.onnx --eval-images s/train --eval-annotations s/train.json "
+                              "--eval-every 2 --report rep"),
+                     0);
+    data = report_data(p, "rep/index.html");
+    training = json_object_get(data, "training");
+    rows = json_object_get(training, "epochs");
+    assert_int_equal(json_array_size(rows), 2);
+    assert_int_equal(json_array_size(json_object_get(training, "parts")), 3);
+    assert_int_equal(json_integer_value(json_object_get(training, "best")), 2);
+    assert_int_equal(json_array_size(json_array_get(rows, 0)), 9);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 0), 1)) > 0);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 0), 3)) < 0);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 1), 3)) >= 0);
+    json_decref(data);
+    assert_int_equal(train(p, "-o other.onnx --report s/names.txt"), 2);
+    assert_non_null(strstr(p->last.err, "is not a folder"));
+    assert_false(exists(p, "other.onnx"));
+}
+
 static void classifiers_are_scored_by_top1(void **state)
 {
     place *p = *state;
@@ -202,6 +244,7 @@ static void other_settings_are_not_resumed(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(writes_curves, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(writes_a_network_and_checkpoints, setup_data,
                                         place_teardown),
         cmocka_unit_test_setup_teardown(classifiers_are_scored_by_top1, files_setup,

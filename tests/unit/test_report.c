@@ -329,6 +329,40 @@ static void no_memory_is_said(void **state)
     fail_each_allocation(write_small);
 }
 
+static void shows_epochs(void **state)
+{
+    static const char *const parts[] = {EVIL, "iou", NULL};
+    static const oct_report_epoch epochs[] = {
+        {.epoch = 3, .loss = 2, .parts = {1.5, .5}, .rate = .01, .accuracy = -1, .seconds = 4},
+        {.epoch = 4, .loss = NAN, .parts = {INFINITY, .5}, .accuracy = .25, .other_accuracy = .5},
+    };
+    const json_t *t, *rows, *row;
+    oct_report r;
+    written w;
+    json_t *data;
+
+    oct_report_init(&r);
+    r.epochs = epochs;
+    r.n_epochs = 2;
+    r.epochs_planned = 10;
+    r.best_epoch = 4;
+    r.loss_parts = parts;
+    write_report(*state, &r, &w);
+    data = data_of(&w);
+    t = json_object_get(data, "training");
+    rows = json_object_get(t, "epochs");
+    assert_int_equal(json_array_size(rows), 2);
+    assert_int_equal(json_array_size(json_object_get(t, "parts")), 2);
+    assert_int_equal(json_integer_value(json_object_get(t, "planned")), 10);
+    row = json_array_get(rows, 0);
+    assert_int_equal(json_array_size(row), 8);
+    assert_int_equal(json_integer_value(json_array_get(row, 0)), 3);
+    assert_true(json_number_value(json_array_get(row, 6)) > 1.49);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 1), 3)) > .24);
+    json_decref(data);
+    drop_report(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +373,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(folders_that_cannot_be_made_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(numbers_that_are_none_are_null, setup, teardown),
         cmocka_unit_test_setup_teardown(no_memory_is_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(shows_epochs, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

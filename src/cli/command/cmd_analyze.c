@@ -93,7 +93,7 @@ static oct_status check(job *j, char **files)
     if (!has_file && !j->a->qmap)
         return cli_fail(c, OCT_ERR_ARG,
                         "QUANTIZED is missing: the file that was made from MODEL, or --qmap FILE");
-    if (j->a->report && (st = cli_report_check(c, j->a->report))) return st;
+    if (j->a->report && (st = cli_report_check(c, j->a->report, false))) return st;
     return cli_analyze_check_sort(c, j->a->sort);
 }
 

@@ -128,7 +128,7 @@ static oct_status check_settings(job *j)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
     if ((st = check_files(j, &d))) return st;
-    return s->report ? cli_report_check(j->c, s->report) : OCT_OK;
+    return s->report ? cli_report_check(j->c, s->report, false) : OCT_OK;
 }
 
 /* --- opening --- */

@@ -27,6 +27,8 @@ static const cli_example examples[] = {
     {"train net.onnx -o new.onnx --images data.yaml --epochs 100 --batch 16 --rate 0.001 "
      "--freeze-name backbone",
      "Only the layers after the backbone"},
+    {"train net.onnx -o better.onnx --images data.yaml --eval-images val --report report",
+     "See how it goes: open report/index.html"},
     {"train net.onnx --images train --annotations train.json --show-batch batch.jpg",
      "Look at what the network will see"},
     {"train --recipe train.yaml --resume new.train/last.safetensors",

@@ -3,6 +3,7 @@
 #ifndef CLI_TRAIN_H
 #define CLI_TRAIN_H
 
+#include <octet/report.h>
 #include <octet/train.h>
 
 #include "cli/cli.h"
@@ -10,7 +11,7 @@
 
 typedef struct cli_train_args {
     cli_recipe_args recipe; /* first: options of fields lie in it */
-    const char *resume, *show_batch;
+    const char *resume, *show_batch, *report;
     bool table; /* qat */
 } cli_train_args;
 
@@ -18,6 +19,9 @@ typedef struct cli_train_args {
     {CLI_STR, "resume", offsetof(cli_train_args, resume), "FILE",                                  \
      .help = "go on from a checkpoint, with the same settings and pictures, as if it had never "   \
              "stopped"},                                                                           \
+        {CLI_STR, "report", offsetof(cli_train_args, report), "DIR",                               \
+         .help = "write the curves of loss, accuracy and rate as DIR/index.html, to look at in a " \
+                 "browser; anew after each epoch"},                                                \
     {                                                                                              \
         CLI_STR, "show-batch", offsetof(cli_train_args, show_batch), "FILE",                       \
             .help = "draw the first batch with its boxes as a JPEG or PNG, and do nothing else"    \
@@ -31,7 +35,9 @@ typedef struct cli_training {
     bool is_classifier;
     bool is_measured, is_best; /* the last epoch */
     double best;
-    int32_t best_epoch; /* 0: accuracy was never measured */
+    int32_t best_epoch;       /* 0: accuracy was never measured */
+    oct_report_epoch *epochs; /* of this call, for the report */
+    int32_t n_epochs;
 } cli_training;
 
 /* State of one call. What is opened in it is closed by cli_train(). */
@@ -71,6 +77,10 @@ oct_status cli_train_open(cli_train_job *j);
 
 oct_status cli_train_epochs(cli_train_job *j);
 oct_status cli_train_write(cli_train_job *j);
+
+/* --- train_report.c --- */
+
+oct_status cli_train_report(cli_train_job *j); /* after an epoch; nothing without --report */
 
 /* --- qat_table.c --- */
 

@@ -68,6 +68,7 @@ static oct_status finish_epoch(cli_train_job *j)
     }
     if (!st && (t->is_best || !j->truth)) st = cli_table_keep(j);
     if (!st) st = oct_train_save(t->train, j->last);
+    if (!st) st = cli_train_report(j);
     return st ? st : cli_train_print_epoch(j->c, t);
 }
 
@@ -186,6 +187,7 @@ oct_status cli_train_job_run(cli_train_job *j, char **files)
     free(j->best);
     free(j->ptq);
     free(j->unaligned);
+    free(j->t.epochs);
     return st;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/data.h"
 #include "cli/guard.h"
 #include "cli/model.h"
+#include "cli/report/report.h"
 
 /* --- settings --- */
 
@@ -47,6 +48,7 @@ static oct_status check_files(cli_train_job *j)
     if ((st = cli_check_model_name(j->c, "--output", j->settings.output))) return st;
     if ((st = cli_writes(j->c, "--output", j->settings.output))) return st;
     if (j->a->table && (st = cli_table_files(j))) return st;
+    if (j->a->report && (st = cli_report_check(j->c, j->a->report, true))) return st;
     j->folder = j->files.checkpoints ? cli_format("%s", j->files.checkpoints)
                                      : default_folder(j->settings.output);
     j->last = cli_format("%s/last.safetensors", j->folder);

@@ -41,7 +41,7 @@ static oct_status try_writing(cli *c, const char *dir)
     return st;
 }
 
-oct_status cli_report_check(cli *c, const char *dir)
+oct_status cli_report_check(cli *c, const char *dir, bool is_rewritten)
 {
     char *parent = cli_format("%s", dir), *page = cli_report_path(dir), *slash;
     struct stat sb;
@@ -50,12 +50,14 @@ oct_status cli_report_check(cli *c, const char *dir)
     for (size_t len = strlen(parent); len > 1 && parent[len - 1] == '/';)
         parent[--len] = '\0';
     slash = strrchr(parent, '/');
+    if (is_rewritten) (void)mkdir(dir, 0777); /* if that fails, what follows says why */
     if (stat(dir, &sb) == 0) {
         if (!S_ISDIR(sb.st_mode))
             st = cli_fail(c, OCT_ERR_ARG, "option --report: %s is not a folder", dir);
         else if (stat(page, &sb) == 0 && S_ISDIR(sb.st_mode))
             st = cli_fail(c, OCT_ERR_ARG, "option --report: %s is a folder", page);
-        else if (!(st = cli_writes(c, "--report", page)))
+        else if (!(st = is_rewritten ? cli_rewrites(c, "--report", page)
+                                     : cli_writes(c, "--report", page)))
             st = try_writing(c, dir);
     } else {
         if (slash) slash[slash == parent] = '\0'; /* the root keeps its name */

@@ -26,8 +26,8 @@ typedef struct cli_report {
     const oct_box_noise *noise;
 } cli_report;
 
-/* Before the work: can DIR/index.html be written? */
-oct_status cli_report_check(cli *c, const char *dir);
+/* Before the work: can DIR/index.html be written? `is_rewritten`: several times. */
+oct_status cli_report_check(cli *c, const char *dir, bool is_rewritten);
 
 /* Analyses, measures, draws and writes. */
 oct_status cli_report_write(const cli_report *in);

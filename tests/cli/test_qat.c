@@ -136,6 +136,8 @@ static void the_table_has_its_files(void **state)
     json_decref(last);
     /* Scales were fixed, and made to fit, half way: in the end there is nothing to move. */
     assert_int_equal(system_in(p, "cmp t.onnx t_unaligned.onnx"), 0);
+    assert_int_equal(octet(p, "inspect t.onnx --npu"), 0);
+    must_contain(p->last.out, "keeps all limits");
     assert_int_equal(qat(p, DATA "--target npu-pow2 -o t.onnx --force"), 0);
     must_contain(p->last.out, "layers, calibrated on 6 pictures");
 }

@@ -20,7 +20,7 @@ BEGIN {
     may["loss"] = "base tensor graph op exec data detect"
     may["augment"] = "base tensor data detect"
     may["train"] = "base tensor graph op pass grad optim exec prune data detect eval feed quant loss augment onnx"
-    may["model"] = "base tensor graph onnx torch train"
+    may["model"] = "base tensor graph onnx openvino torch train"
     may["recipe"] = "base data"
     may["analyze"] = "base tensor graph op pass exec data detect eval feed stat quant"
     may["report"] = "base tensor graph analyze"

@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /**
- * Reads a network: an ONNX file, a torch.export archive (.pt2), or a checkpoint of octet train.
+ * Reads a network: an ONNX file, a torch.export archive (.pt2), OpenVINO IR (.xml, with its .bin
+ * file beside it), or a checkpoint of octet train.
  * What the file holds decides, not its name; a file of another kind fails with what it is and what
  * to do. The caller frees *out with oct_graph_free(), before the context. Weights stay in the
  * mapped file where they can: it must not be truncated while the graph lives. `path` is needed

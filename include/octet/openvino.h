@@ -35,6 +35,13 @@ static inline void oct_openvino_options_init(oct_openvino_options *o)
 OCT_API oct_status oct_openvino_save(const oct_graph *g, const char *path,
                                      const oct_openvino_options *options);
 
+/**
+ * Reads NAME.xml and NAME.bin, versions 10 and 11. FakeQuantize becomes QuantizeLinear and
+ * DequantizeLinear, weights in integers stay integers. Constants stay in the mapped .bin file. The
+ * caller frees *out. A layer that octet cannot read fails, naming all such layers.
+ */
+OCT_API oct_status oct_openvino_load(oct_ctx *ctx, const char *path, oct_graph **out);
+
 #ifdef __cplusplus
 }
 #endif

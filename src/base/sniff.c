@@ -80,8 +80,8 @@ static const oct_kind *text_kind(const uint8_t *data, size_t size)
     static const oct_kind html = {"a web page (HTML)",
                                   "the download did not give the file itself; look at its "
                                   "address"},
-                          openvino = {"an OpenVINO network (.xml)",
-                                      "give the ONNX file that it was made from"},
+                          openvino = {"an OpenVINO network (.xml)", "oct_model_load() reads it",
+                                      OCT_KIND_OPENVINO},
                           xml = {"an XML file", NULL}, json = {"a JSON file", NULL},
                           lfs = {"a pointer of Git LFS", "fetch the file itself: git lfs pull"},
                           ncnn = {"an ncnn network (.param)",

@@ -10,6 +10,7 @@
 typedef enum oct_kind_id {
     OCT_KIND_OTHER,
     OCT_KIND_TORCH_EXPORT,
+    OCT_KIND_OPENVINO,
     OCT_KIND_SAFETENSORS,
 } oct_kind_id;
 

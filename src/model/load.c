@@ -3,6 +3,7 @@
  */
 #include <octet/model.h>
 #include <octet/onnx.h>
+#include <octet/openvino.h>
 #include <octet/train.h>
 #include <stdio.h>
 
@@ -41,6 +42,7 @@ static const struct {
 } readers[] = {
     {OCT_KIND_TORCH_EXPORT, load_torch},
     {OCT_KIND_SAFETENSORS, load_checkpoint},
+    {OCT_KIND_OPENVINO, oct_openvino_load},
 };
 
 oct_status oct_model_load(oct_ctx *ctx, const char *path, oct_graph **out)

@@ -174,3 +174,10 @@ const char *oct_ir_precision(oct_dtype t)
         if (types[i].dtype == t) return types[i].precision;
     return NULL;
 }
+
+oct_dtype oct_ir_dtype(const char *element)
+{
+    for (size_t i = 0; i < OCT_COUNT(types); i++)
+        if (strcmp(types[i].element, element) == 0) return types[i].dtype;
+    return OCT_DTYPE_NONE;
+}

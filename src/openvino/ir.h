@@ -5,8 +5,6 @@
 
 #include "graph/graph.h"
 
-#define OCT_IR_MAX_IN 64 /* of the layers that octet writes, Concat aside */
-
 /* An output of a layer: where an edge comes from. layer -1: none. */
 typedef struct oct_ir_at {
     int32_t layer, port;
@@ -70,6 +68,7 @@ const oct_type *oct_ir_type(const oct_ir *ir, oct_ir_at at);
 /* IR's words for an element type: "f32" of constants and "FP32" of ports; NULL: it has none. */
 const char *oct_ir_element(oct_dtype t);
 const char *oct_ir_precision(oct_dtype t);
+oct_dtype oct_ir_dtype(const char *element); /* of "f32"; OCT_DTYPE_NONE: not known */
 
 /* NAME.xml and NAME.bin (write_file.c). */
 oct_status oct_ir_save(const oct_ir *ir, const char *path);

@@ -2,7 +2,6 @@
 /* The summary of octet quantize: what is integer, what is float and why, what it cost, what to
  * do next. */
 #include "cli/command/quantize.h"
-#include "cli/guard.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -161,7 +160,6 @@ static void print_next(const cli_quantize_report *r)
     const double drop =
         r->is_classifier ? r->before.top1 - r->after.top1 : r->before.box.ap - r->after.box.ap;
 
-    if (cli_has_suffix(r->output, ".xml")) return; /* octet does not read it back */
     (void)putchar('\n');
     if (!r->has_accuracy)
         cli_fact(stdout, COLUMN, "next",

@@ -270,7 +270,7 @@ static oct_status shrink(oct_recompute *r, size_t bytes)
 
 oct_status oct_plan_recompute(oct_plan *p, size_t bytes)
 {
-    oct_recompute r = {.p = p};
+    oct_recompute r = {.p = p, .n_given = p->n_slots};
     oct_status st = OCT_ERR_MEMORY;
 
     if (!bytes || p->n_steps < 2 || p->options.plain || p->options.keep_all || p->is_apart)

@@ -31,6 +31,7 @@ typedef struct oct_recompute {
     oct_recompute_view now, next; /* next: of the order that is tried */
     int32_t *origin;              /* by slot: what it is a copy of; itself */
     size_t cap_origin;
+    int32_t n_given; /* slots there were before */
     oct_slot *saved_slots;
     oct_step *saved_steps;
     size_t cap_saved_slots, cap_saved_steps;

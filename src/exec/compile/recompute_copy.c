@@ -121,15 +121,18 @@ static bool is_there(const oct_recompute *r, int32_t slot, int32_t at)
     return v->maker[slot] < at && (v->last[root] >= at || v->maker[slot] > v->at);
 }
 
-/* A copy of the same value: one that is there, else one that is made later (*is_late). */
+/* A copy of the same value: one that is there, else one that is made later (*is_late). Copies are
+ * the slots from n_given on; what they are copies of comes last. */
 static int32_t find_twin(const oct_recompute *r, int32_t slot, int32_t at, bool *is_late)
 {
     const oct_recompute_view *v = &r->now;
     int32_t late = -1;
 
-    for (int32_t i = r->p->n_slots - 1; i >= 0; i--) {
+    *is_late = false;
+    for (int32_t k = r->p->n_slots - 1; k >= r->n_given - 1; k--) {
+        const int32_t i = k >= r->n_given ? k : r->origin[slot];
+
         if (r->origin[i] != r->origin[slot] || i == slot) continue;
-        *is_late = false;
         if (is_there(r, i, at)) return i;
         if (i < v->n_slots && v->root[i] != r->block && v->maker[i] >= at &&
             (late < 0 || v->maker[i] < v->maker[late]))

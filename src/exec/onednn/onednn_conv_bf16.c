@@ -217,6 +217,7 @@ bool oct_onednn_conv_bf16_accepts(const oct_plan *p, const oct_step *s)
     if (kind_of(s) != FORWARD && !oct_step_is_bare(s)) return false;
     if (s->fuse.residual >= 0 && s->fuse.residual_scale != 1.0f) return false;
     if (!oct_prim_sizes_fit(p, s)) return false;
+    if (kind_of(s) != WEIGHTS && p->slots[s->out[0]].layout != OCT_LAYOUT_CLAST) return false;
     if (kind_of(s) != WEIGHTS && p->slots[s->in[W]].data) return false;
     for (int i = 0; i < n_types; i++) {
         dnnl_primitive_desc_t d = NULL;

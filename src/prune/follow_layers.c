@@ -127,6 +127,8 @@ static oct_status follow_activations(oct_channels *c, oct_node *n)
 
     if (rank < 2 || a->type.rank != rank || b->type.rank != rank)
         return refuse(c, n, "it multiplies activations of different ranks");
+    if (a->type.dim[k_a] < 1 || b->type.dim[k_b] != a->type.dim[k_a])
+        return refuse(c, n, "its shapes are not known");
     OCT_TRY(oct_follow_read(c, a, &la));
     if (oct_follow_read(c, b, &lb)) {
         oct_tensor_unref(la);

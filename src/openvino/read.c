@@ -138,6 +138,61 @@ oct_status oct_from_ir_ints(const oct_from_ir *r, const oct_ir_layer *l, const c
     return OCT_OK;
 }
 
+/* --- operands that must be there, constant, or of a type --- */
+
+oct_status oct_from_ir_need(const oct_from_ir *r, const oct_ir_layer *l, int32_t n)
+{
+    return l->n_in >= n ? OCT_OK
+                        : oct_from_ir_fail(r, l, OCT_ERR_FORMAT, "%d operands are missing",
+                                           (int)(n - l->n_in));
+}
+
+oct_status oct_from_ir_list(const oct_from_ir *r, const oct_ir_layer *l, int32_t i, int64_t *out,
+                            int *n)
+{
+    const oct_tensor *t = oct_from_ir_const(r, l, i);
+    const int64_t len = t ? oct_tensor_len(t) : -1;
+
+    if (len < 0 || len > OCT_MAX_RANK)
+        return oct_from_ir_fail(r, l, OCT_ERR_UNSUPPORTED, "operand %d is not a constant list",
+                                (int)i);
+    for (int64_t k = 0; k < len; k++)
+        out[k] = oct_tensor_get_i64(t, k);
+    *n = (int)len;
+    return OCT_OK;
+}
+
+oct_status oct_from_ir_one(const oct_from_ir *r, const oct_ir_layer *l, int32_t i, int64_t *out)
+{
+    int64_t v[OCT_MAX_RANK];
+    int n = 0;
+
+    OCT_TRY(oct_from_ir_list(r, l, i, v, &n));
+    if (n != 1)
+        return oct_from_ir_fail(r, l, OCT_ERR_FORMAT, "operand %d is not one number", (int)i);
+    *out = v[0];
+    return OCT_OK;
+}
+
+oct_value *oct_from_ir_cast(oct_from_ir *r, oct_value *v, oct_dtype to)
+{
+    oct_node *n;
+
+    if (!v || v->type.dtype == to) return v;
+    n = oct_emit_node(&r->b, &oct_op_cast, &v, 1, 1);
+    oct_emit_int(&r->b, n, "to", to);
+    return oct_emitted(&r->b, n);
+}
+
+oct_value *oct_from_ir_as_list(oct_from_ir *r, oct_value *v)
+{
+    static const int64_t any = -1;
+
+    v = oct_from_ir_cast(r, v, OCT_DTYPE_I64);
+    if (!v || v->type.rank != 0) return v;
+    return oct_emit(&r->b, &oct_op_reshape, v, oct_ints(&r->b, &any, 1), NULL);
+}
+
 /* --- layers --- */
 
 static oct_status read_parameter(oct_from_ir *r, const oct_ir_layer *l)

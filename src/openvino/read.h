@@ -45,6 +45,20 @@ oct_status oct_from_ir_ints(const oct_from_ir *r, const oct_ir_layer *l, const c
 oct_status oct_from_ir_fail(const oct_from_ir *r, const oct_ir_layer *l, oct_status st,
                             const char *fmt, ...) OCT_PRINTF(4, 5);
 
+/* Fails unless the layer has n operands. */
+oct_status oct_from_ir_need(const oct_from_ir *r, const oct_ir_layer *l, int32_t n);
+
+/* Operand i as a constant list of integers, at most OCT_MAX_RANK; or as one integer. */
+oct_status oct_from_ir_list(const oct_from_ir *r, const oct_ir_layer *l, int32_t i, int64_t *out,
+                            int *n);
+oct_status oct_from_ir_one(const oct_from_ir *r, const oct_ir_layer *l, int32_t i, int64_t *out);
+
+/* v as another element type, if it is not of that type; NULL stays NULL. */
+oct_value *oct_from_ir_cast(oct_from_ir *r, oct_value *v, oct_dtype to);
+
+/* A list of int64, though IR may have a single number of another type. */
+oct_value *oct_from_ir_as_list(oct_from_ir *r, oct_value *v);
+
 /* The constant behind operand i, of any type; NULL: it is none. */
 const oct_tensor *oct_from_ir_const(const oct_from_ir *r, const oct_ir_layer *l, int32_t i);
 

@@ -7,19 +7,12 @@
 
 #define IN(i) oct_from_ir_in(r, l, i)
 
-static oct_status need(oct_from_ir *r, const oct_ir_layer *l, int32_t n)
-{
-    return l->n_in >= n ? OCT_OK
-                        : oct_from_ir_fail(r, l, OCT_ERR_FORMAT, "%d operands are missing",
-                                           (int)(n - l->n_in));
-}
-
 /* One node with operand 0 and float attributes that have the same names. */
 static oct_node *start(oct_from_ir *r, const oct_ir_layer *l, const oct_op *op, int32_t n_in)
 {
     oct_value *in[5];
 
-    if ((r->b.status = need(r, l, n_in))) return NULL;
+    if ((r->b.status = oct_from_ir_need(r, l, n_in))) return NULL;
     for (int32_t i = 0; i < n_in; i++)
         in[i] = IN(i);
     return oct_emit_node(&r->b, op, in, n_in, 1);
@@ -49,7 +42,7 @@ oct_status oct_from_ir_clamp(oct_from_ir *r, const oct_ir_layer *l)
     oct_value *low = oct_scalar(&r->b, (float)oct_from_ir_f64(l, "min", 0)),
               *high = oct_scalar(&r->b, (float)oct_from_ir_f64(l, "max", 0));
 
-    OCT_TRY(need(r, l, 1));
+    OCT_TRY(oct_from_ir_need(r, l, 1));
     return oct_from_ir_done(r, l, 0, oct_emit(&r->b, &oct_op_clip, IN(0), low, high));
 }
 
@@ -61,7 +54,7 @@ oct_status oct_from_ir_prelu(oct_from_ir *r, const oct_ir_layer *l)
     int64_t shape[OCT_MAX_RANK];
     oct_node *n;
 
-    OCT_TRY(need(r, l, 2));
+    OCT_TRY(oct_from_ir_need(r, l, 2));
     if (slope && oct_tensor_len(slope) == 1) {
         n = start(r, l, &oct_op_leaky_relu, 1);
         oct_emit_f32(&r->b, n, "alpha", (float)oct_tensor_get_f64(slope, 0));
@@ -98,7 +91,7 @@ oct_status oct_from_ir_hard_sigmoid(oct_from_ir *r, const oct_ir_layer *l)
     double alpha = 0, beta = 0;
     oct_node *n;
 
-    OCT_TRY(need(r, l, 3));
+    OCT_TRY(oct_from_ir_need(r, l, 3));
     OCT_TRY(number(r, l, 1, &alpha));
     OCT_TRY(number(r, l, 2, &beta));
     n = start(r, l, &oct_op_hard_sigmoid, 1);
@@ -123,7 +116,7 @@ oct_status oct_from_ir_swish(oct_from_ir *r, const oct_ir_layer *l)
     double beta = 1;
     oct_value *y;
 
-    OCT_TRY(need(r, l, 1));
+    OCT_TRY(oct_from_ir_need(r, l, 1));
     if (l->n_in > 1) OCT_TRY(number(r, l, 1, &beta));
     y = IN(0);
     if (beta != 1) y = oct_emit(&r->b, &oct_op_mul, y, oct_scalar(&r->b, (float)beta), NULL);
@@ -157,7 +150,7 @@ oct_status oct_from_ir_mvn(oct_from_ir *r, const oct_ir_layer *l)
     const char *mode = oct_from_ir_str(l, "eps_mode", "INSIDE_SQRT");
     oct_value *x = IN(0), *mean, *square;
 
-    OCT_TRY(need(r, l, 2));
+    OCT_TRY(oct_from_ir_need(r, l, 2));
     mean = oct_emit(&r->b, &oct_op_reduce_mean, x, IN(1), NULL);
     x = oct_emit(&r->b, &oct_op_sub, x, mean, NULL);
     if (!oct_from_ir_bool(l, "normalize_variance", true)) return oct_from_ir_done(r, l, 0, x);
@@ -205,7 +198,7 @@ oct_status oct_from_ir_reduce(oct_from_ir *r, const oct_ir_layer *l)
     oct_node *n;
     int64_t axis;
 
-    OCT_TRY(need(r, l, 2));
+    OCT_TRY(oct_from_ir_need(r, l, 2));
     in[0] = IN(0);
     in[1] = IN(1);
     if (axes && axes->type.rank == 0) {

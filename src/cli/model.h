@@ -6,6 +6,9 @@
 #include "cli/cli.h"
 #include "cli/term/json.h"
 
+/* What a command takes as a network, for its help. */
+#define CLI_A_NETWORK "an ONNX file, a torch.export archive (.pt2) or a checkpoint of octet train"
+
 /* For the table of a command whose args have `cli_list shapes`. */
 #define CLI_OPT_INPUT_SHAPE(type)                                                                  \
     {                                                                                              \

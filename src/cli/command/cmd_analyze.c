@@ -51,7 +51,7 @@ static const cli_opt opts[] = {
 };
 
 static const cli_file file_args[] = {
-    {"MODEL", "the float network, an ONNX file", CLI_FILE_IN},
+    {"MODEL", "the float network: " CLI_A_NETWORK, CLI_FILE_IN},
     {"QUANTIZED", "what was made from it, by octet or another tool; or --qmap",
      CLI_FILE_IN | CLI_FILE_MAYBE},
     {0},

@@ -48,7 +48,7 @@ static const cli_opt opts[] = {
 };
 
 static const cli_file file_args[] = {
-    {"MODEL", "an ONNX file", CLI_FILE_IN},
+    {"MODEL", CLI_A_NETWORK, CLI_FILE_IN},
     {"IMAGE",
      "pictures (JPEG, PNG, WebP, BMP, TIFF), videos, folders with all below them, lists of names, "
      "patterns in quotes; - is one picture on standard input",

@@ -34,7 +34,7 @@ static const cli_opt opts[] = {
 };
 
 static const cli_file file_args[] = {
-    {"MODEL", "an ONNX file", CLI_FILE_IN},
+    {"MODEL", CLI_A_NETWORK, CLI_FILE_IN},
     {0},
 };
 

@@ -56,7 +56,7 @@ static const cli_opt opts[] = {
 };
 
 static const cli_file file_args[] = {
-    {"MODEL", "an ONNX file; may be left out if a recipe names it", CLI_FILE_IN | CLI_FILE_MAYBE},
+    {"MODEL", CLI_A_NETWORK "; may be left out if a recipe names it", CLI_FILE_IN | CLI_FILE_MAYBE},
     {0},
 };
 

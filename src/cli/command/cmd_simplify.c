@@ -26,7 +26,7 @@ static const cli_opt opts[] = {
 };
 
 static const cli_file file_args[] = {
-    {"IN", "an ONNX file", CLI_FILE_IN},
+    {"IN", CLI_A_NETWORK, CLI_FILE_IN},
     {"OUT", "the ONNX file to write", CLI_FILE_OUT},
     {0},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet train: a network and labelled pictures in, the network with better weights out. */
 #include "cli/command/train.h"
+#include "cli/model.h"
 
 static const cli_opt opts[] = {
 #define OCT_FIELD           CLI_FIELD_ROW
@@ -16,7 +17,7 @@ static const cli_opt opts[] = {
 };
 
 static const cli_file file_args[] = {
-    {"MODEL", "an ONNX file; may be left out if a recipe names it", CLI_FILE_IN | CLI_FILE_MAYBE},
+    {"MODEL", CLI_A_NETWORK "; may be left out if a recipe names it", CLI_FILE_IN | CLI_FILE_MAYBE},
     {0},
 };
 

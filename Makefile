@@ -63,6 +63,7 @@ check-losses: all $(LOSS_PEERS)/ready
 	@$(LOSS_PEERS)/bin/python tests/peers/check_losses.py $(BUILD)/tests/loss_values
 	@$(LOSS_PEERS)/bin/python tests/peers/check_yolox_loss.py $(BUILD)/tests/loss_values $(BUILD)/octet
 
+# PT2=all: all networks of torchvision and timm that are known to be read, not only the quick ones.
 check-peers: all $(PEERS)/ready
 	@status=0; \
 	$(PEERS_PYTHON) tests/peers/check_coco.py $(BUILD)/octet $(QUICK) || status=1; \
@@ -75,6 +76,7 @@ check-peers: all $(PEERS)/ready
 	$(LOSS_PEERS_PYTHON) tests/peers/check_losses.py $(BUILD)/tests/loss_values || status=1; \
 	$(LOSS_PEERS_PYTHON) tests/peers/check_yolox_loss.py $(BUILD)/tests/loss_values \
 		$(BUILD)/octet || status=1; \
+	$(LOSS_PEERS_PYTHON) tests/peers/check_pt2.py $(BUILD)/octet $(if $(PT2),--$(PT2)) || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_simplify.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_tensorboard.py $(BUILD)/tests/train_files || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \

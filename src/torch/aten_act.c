@@ -100,13 +100,17 @@ void oct_aten_leaky_relu(oct_aten *a)
         with_f32(a, &oct_op_leaky_relu, self(a), "alpha", oct_aten_f64(a, "negative_slope", 0.01));
 }
 
+/* scale * (x > 0 ? x : alpha * (exp(input_scale * x) - 1)) */
 void oct_aten_elu(oct_aten *a)
 {
-    oct_value *x = self(a);
+    const double scale = oct_aten_f64(a, "scale", 1), inner = oct_aten_f64(a, "input_scale", 1);
+    const double alpha = oct_aten_f64(a, "alpha", 1);
+    oct_value *x = self(a), *y = x;
 
-    if (oct_aten_f64(a, "scale", 1) != 1 || oct_aten_f64(a, "input_scale", 1) != 1)
-        oct_aten_fail(a, OCT_ERR_UNSUPPORTED, "elu with a scale");
-    a->out[0] = with_f32(a, &oct_op_elu, x, "alpha", oct_aten_f64(a, "alpha", 1));
+    if (inner != 1) y = ATEN2(mul, y, number(a, x, inner));
+    y = with_f32(a, &oct_op_elu, y, "alpha", alpha);
+    if (inner != 1) y = ATEN3(where, ATEN2(greater, x, number(a, x, 0)), x, y);
+    a->out[0] = scale == 1 ? y : ATEN2(mul, y, number(a, x, scale));
 }
 
 void oct_aten_celu(oct_aten *a)

@@ -98,6 +98,18 @@ void oct_aten_remainder(oct_aten *a)
         a->out[0] = ATEN2(sub, x, ATEN2(mul, ATEN1(floor, ATEN2(div, x, y)), y));
 }
 
+/* The sign is the dividend's, as in C. */
+void oct_aten_fmod(oct_aten *a)
+{
+    const oct_dtype type = result_type(a);
+    oct_value *x = oct_aten_operand(a, "self", type);
+    oct_node *n =
+        oct_aten_node(a, &oct_op_mod, (oct_value *[]){x, oct_aten_operand(a, "other", type)}, 2, 1);
+
+    oct_emit_int(a->b, n, "fmod", 1);
+    a->out[0] = oct_aten_done(a, n);
+}
+
 void oct_aten_maximum(oct_aten *a)
 {
     binary(a, &oct_op_max);

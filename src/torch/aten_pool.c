@@ -214,7 +214,10 @@ static void resize(oct_aten *a, const char *mode, const char *coordinates, bool 
 
     oct_emit_str(a->b, n, "mode", mode);
     oct_emit_str(a->b, n, "coordinate_transformation_mode", coordinates);
-    if (antialias) oct_emit_int(a->b, n, "antialias", 1);
+    if (antialias) {
+        oct_emit_int(a->b, n, "antialias", 1);
+        oct_emit_int(a->b, n, "exclude_outside", 1);
+    }
     if (*mode == 'n')
         oct_emit_str(a->b, n, "nearest_mode", *coordinates == 'a' ? "floor" : "round_prefer_ceil");
     a->out[0] = oct_aten_done(a, n);

@@ -275,6 +275,23 @@ oct_value *oct_aten_write_transpose(oct_aten *a, oct_value *whole, oct_value *y)
     return transpose_of(a, y);
 }
 
+/* mT: the last two dimensions. */
+void oct_aten_matrix_transpose(oct_aten *a)
+{
+    oct_value *x = self(a);
+    const int32_t rank = oct_aten_rank(a, x);
+
+    if (rank < 2) oct_aten_fail(a, OCT_ERR_SHAPE, "a matrix is expected");
+    a->out[0] = oct_aten_swap(a, x, rank - 2, rank - 1);
+}
+
+oct_value *oct_aten_write_matrix_transpose(oct_aten *a, oct_value *whole, oct_value *y)
+{
+    const int32_t rank = oct_aten_rank(a, whole);
+
+    return oct_aten_swap(a, y, rank - 2, rank - 1);
+}
+
 /* movedim(source, destination): all other dimensions keep their order. */
 void oct_aten_movedim(oct_aten *a)
 {

@@ -117,36 +117,146 @@ static void dot(const float *a, int64_t a_step, const float *b, int64_t b_step, 
     }
 }
 
+/* Half a vector of floats, as doubles. */
+#define VD (VW / 2)
+typedef float half __attribute__((vector_size(VD * 4)));
+typedef double vd __attribute__((vector_size(VD * 8)));
+
+/* --- convolution with sums in double --- */
+
+INLINE vd load_double(const double *p)
+{
+    vd v;
+
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+/* PX pixels of four vectors of channels. */
+INLINE void double_block(const oct_conv_sums *s, const double *x, const double *w, int64_t first,
+                         float *y, const int PX)
+{
+    const int64_t left = s->c_out - first;
+    vd acc[3][4];
+
+    UNROLL for (int v = 0; v < 4; v++)
+    {
+        const vd bias = load_double(w + s->rows * s->terms * s->lanes + v * VD);
+
+        UNROLL for (int i = 0; i < PX; i++) acc[i][v] = bias;
+    }
+    for (int64_t r = 0; r < s->rows; r++)
+        for (int64_t t = 0; t < s->terms; t++, w += s->lanes) {
+            vd wv[4];
+
+            UNROLL for (int v = 0; v < 4; v++) wv[v] = load_double(w + v * VD);
+            UNROLL for (int i = 0; i < PX; i++)
+            {
+                const vd xv = x[r * s->row + i * s->pixel + t] - (vd){0};
+
+                UNROLL for (int v = 0; v < 4; v++) acc[i][v] += xv * wv[v];
+            }
+        }
+    UNROLL for (int i = 0; i < PX; i++)
+    {
+        UNROLL for (int v = 0; v < 4; v++)
+        {
+            const half out = __builtin_convertvector(acc[i][v], half);
+
+            if (left >= (v + 1) * VD)
+                memcpy(y + i * s->pitch + v * VD, &out, sizeof(out));
+            else if (left > v * VD)
+                memcpy(y + i * s->pitch + v * VD, &out, (size_t)(left - v * VD) * sizeof(float));
+        }
+    }
+}
+
+static void conv_double(const oct_conv_sums *s)
+{
+    for (int64_t i = 0; i < s->n; i += 3)
+        for (int64_t first = 0; first < s->c_out; first += 4 * VD) {
+            const double *x = s->x + i * s->pixel, *w = s->w + first;
+            float *y = s->y + i * s->pitch + first;
+
+            if (s->n - i >= 3)
+                double_block(s, x, w, first, y, 3);
+            else if (s->n - i == 2)
+                double_block(s, x, w, first, y, 2);
+            else
+                double_block(s, x, w, first, y, 1);
+        }
+}
+
 /* --- normalization --- */
 
-static void moments(const float *x, int64_t pitch, int64_t n, const float *shift, float *sum,
-                    float *square, int64_t lanes)
+/* Two independent sums: additions that depend on each other are several cycles apart. */
+static void sums(const float *x, int64_t pitch, int64_t n, float *sum, int64_t lanes)
 {
     for (int64_t i = 0; i < lanes; i += VW) {
         const int64_t left = lanes - i;
-        const vf at = read(shift + i, left);
         const float *p = x + i;
-        vf s = {0}, q = {0}, s1 = {0}, q1 = {0};
+        vf s = {0}, t = {0};
         int64_t k = 0;
 
         if (left >= VW)
             for (; k + 2 <= n; k += 2, p += 2 * pitch) {
-                const vf d = load(p) - at, e = load(p + pitch) - at;
-
-                s += d;
-                s1 += e;
-                q += d * d;
-                q1 += e * e;
+                s += load(p);
+                t += load(p + pitch);
             }
-        for (; k < n; k++, p += pitch) {
-            const vf d = read(p, left) - at;
+        for (; k < n; k++, p += pitch)
+            s += read(p, left);
+        write(sum + i, read(sum + i, left) + (s + t), left);
+    }
+}
+
+INLINE vd widen(const float *p)
+{
+    half v;
+
+    memcpy(&v, p, sizeof(v));
+    return __builtin_convertvector(v, vd);
+}
+
+INLINE void add_to(double *p, vd v)
+{
+    v += load_double(p);
+    memcpy(p, &v, sizeof(v));
+}
+
+static void moments(const float *x, int64_t pitch, int64_t n, double *sum, double *square,
+                    int64_t lanes)
+{
+    int64_t i = 0;
+
+    for (; i + VD <= lanes; i += VD) {
+        const float *p = x + i;
+        vd s = {0}, q = {0}, s1 = {0}, q1 = {0};
+        int64_t k = 0;
+
+        for (; k + 2 <= n; k += 2, p += 2 * pitch) {
+            const vd d = widen(p), e = widen(p + pitch);
+
+            s += d;
+            s1 += e;
+            q += d * d;
+            q1 += e * e;
+        }
+        if (k < n) {
+            const vd d = widen(p);
 
             s += d;
             q += d * d;
         }
-        write(sum + i, s + s1, left);
-        write(square + i, q + q1, left);
+        add_to(sum + i, s + s1);
+        add_to(square + i, q + q1);
     }
+    for (; i < lanes; i++)
+        for (int64_t k = 0; k < n; k++) {
+            const double d = (double)x[k * pitch + i];
+
+            sum[i] += d;
+            square[i] += d * d;
+        }
 }
 
 INLINE void norm_rows(oct_act_kind kind, const oct_norm *m, const float *x, int64_t x_pitch,
@@ -331,6 +441,8 @@ static void fake_grad_lanes(const float *x, const float *dy, float *dx, int64_t 
 const oct_train_simd OCT_SIMD_TRAIN = {
     .outer = outer,
     .dot = dot,
+    .conv_double = conv_double,
+    .sums = sums,
     .moments = moments,
     .norm = norm,
     .norm_sums = norm_sums,

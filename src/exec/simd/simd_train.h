@@ -21,6 +21,20 @@ typedef struct oct_outer {
     float *acc; /* [OCT_OUTER_CHANNELS][n_vec * width] */
 } oct_outer;
 
+/*
+ * A convolution with sums in double: for n pixels, y = w[last row] + sum over `rows` rows of
+ * `terms` products. All lanes of w are read, the first c_out of them are written.
+ */
+typedef struct oct_conv_sums {
+    const double *x;    /* of the first pixel */
+    int64_t row, pixel; /* doubles from row to row, from pixel to pixel */
+    int64_t rows, terms;
+    const double *w; /* [rows][terms][lanes], then biases [lanes] */
+    int64_t lanes;   /* a multiple of four vectors of doubles */
+    float *y;
+    int64_t pitch, c_out, n; /* pitch: floats from pixel to pixel */
+} oct_conv_sums;
+
 /* For each channel of a normalization; all of the length of a row. */
 typedef struct oct_norm {
     const float *mul, *add;      /* pre-activation: (x - mean) * mul + add */
@@ -36,9 +50,14 @@ typedef struct oct_train_simd {
     void (*dot)(const float *a, int64_t a_step, const float *b, int64_t b_step, int64_t n,
                 float *acc, int64_t lanes);
 
-    /* sum[i] and square[i] get the sums over k < n rows of x - shift and of its square. */
-    void (*moments)(const float *x, int64_t pitch, int64_t n, const float *shift, float *sum,
-                    float *square, int64_t lanes);
+    void (*conv_double)(const oct_conv_sums *s);
+
+    /* sum[i] += sum over k < n rows of x. */
+    void (*sums)(const float *x, int64_t pitch, int64_t n, float *sum, int64_t lanes);
+
+    /* The same of x and of its square, in double. */
+    void (*moments)(const float *x, int64_t pitch, int64_t n, double *sum, double *square,
+                    int64_t lanes);
 
     /* y = act(x * mul + add) for n rows. */
     void (*norm)(const oct_norm *m, const float *x, int64_t x_pitch, float *y, int64_t y_pitch,

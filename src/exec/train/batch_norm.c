@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * BatchNormTrain and BatchNormTrainGrad in NHWC, the activation included: each goes over its
- * operands twice, once for sums over all pixels, once for the result. Sums of some pixels are in
+ * operands twice, once for sums over all pixels, once for the result. The sums of the batch
+ * statistics are in double: in float, a part of an image that is all one value (a border) has the
+ * same rounding error in every pixel, and these add up. The gradient's sums of some pixels are in
  * float, those over the parts of a tensor in double. Parts do not depend on the number of threads,
  * and are added in order.
  */
@@ -111,7 +113,6 @@ typedef struct job {
     const void *x, *dy;
     void *y;
     oct_norm m;
-    const float *shift;
     double *sums; /* [part][2][channels] */
     float *some;  /* [thread][2][channels] */
     float *own;   /* [4][channels] */
@@ -165,10 +166,11 @@ static void sum_parts(void *arg, int64_t begin, int64_t end)
             const int64_t n = OCT_MIN(st->run, last - k);
             const views v = look(j, k, n);
 
-            if (j->dy)
-                st->simd->train->norm_sums(&j->m, v.x, v.x_pitch, v.dy, v.dy_pitch, n, a, b, c);
-            else
-                st->simd->train->moments(v.x, v.x_pitch, n, j->shift, a, b, c);
+            if (!j->dy) {
+                st->simd->train->moments(v.x, v.x_pitch, n, to, to + c, c);
+                continue;
+            }
+            st->simd->train->norm_sums(&j->m, v.x, v.x_pitch, v.dy, v.dy_pitch, n, a, b, c);
             for (int64_t m = 0; m < c; m++) {
                 to[m] += (double)a[m];
                 to[c + m] += (double)b[m];
@@ -212,40 +214,18 @@ static void rows(void *arg, int64_t begin, int64_t end)
     }
 }
 
-/*
- * What is taken off before squares are summed: the mean of some pixels from all over the tensor. A
- * single pixel may lie in a border of padding, many deviations away, and cost that many bits.
- */
-static void find_shift(const job *j, float *shift)
-{
-    const state *st = j->st;
-    enum { SAMPLES = 64 };
-    const int64_t n = OCT_MIN(SAMPLES, st->pixels);
-
-    memset(shift, 0, (size_t)st->channels * sizeof(*shift));
-    for (int64_t k = 0; k < n; k++) {
-        const float *p = look(j, (2 * k + 1) * st->pixels / (2 * n), 1).x;
-
-        for (int64_t c = 0; c < st->channels; c++)
-            shift[c] += p[c] / (float)n;
-    }
-}
-
 static oct_status run(const oct_bound *b)
 {
     const state *st = b->step->state;
     const float *scale = b->in[SCALE], *bias = b->in[BIAS], *mean = b->in[MEAN], *var = b->in[VAR];
     const double n = (double)st->pixels, keep = st->momentum;
     job j = job_of(b);
-    float *mul = j.own, *add = mul + st->channels;
-    float *shift = add + st->channels, *near = shift + st->channels;
+    float *mul = j.own, *add = mul + st->channels, *near = add + st->channels;
 
-    find_shift(&j, shift);
-    j.shift = shift;
     find_sums(b, &j);
     for (int64_t c = 0; c < st->channels; c++) {
-        const double off = j.sums[c] / n, m = off + (double)j.shift[c];
-        const double v = fmax(j.sums[st->channels + c] / n - off * off, 0);
+        const double m = j.sums[c] / n;
+        const double v = fmax(j.sums[st->channels + c] / n - m * m, 0);
         const double inv_std = 1 / sqrt(v + st->epsilon);
 
         put(b, BATCH_MEAN, c, m);

@@ -143,7 +143,7 @@ static void share_out(oct_grad_weight *g, int n_threads)
     g->splits = OCT_MIN(n_threads, SPLIT_BYTES / (int64_t)sizeof(float) / g->acc_floats);
     g->splits = OCT_MAX(1, OCT_MIN(g->splits, g->n_units));
     if (!g->depthwise) g->shares = OCT_MAX(1, OCT_MIN(g->n_blocks, n_threads / g->splits));
-    g->room = g->x_floats + OCT_MAX(g->dy_floats, g->has_bias ? 3 * g->c_out : 0);
+    g->room = g->x_floats + g->dy_floats;
     g->room = oct_ceil_div(g->room, 16) * 16;
 }
 

@@ -105,18 +105,12 @@ static void copy_dy(const oct_grad_weight *g, const float *dy, const unit *u, in
     }
 }
 
-static void sum_biases(const oct_grad_weight *g, const float *dy, const unit *u, float *db,
-                       float *room)
+static void sum_biases(const oct_grad_weight *g, const float *dy, const unit *u, float *db)
 {
-    float *zeros = room, *sum = room + g->c_out, *square = sum + g->c_out;
-
-    memset(zeros, 0, (size_t)g->c_out * sizeof(float));
-    for (int64_t r = 0; r < u->rows; r++) {
-        g->simd->train->moments(dy + ((u->image * g->out_h + u->y + r) * g->out_w + u->x) *
-                                         g->dy_pitch,
-                                g->dy_pitch, u->columns, zeros, sum, square, g->c_out);
-        g->simd->axpy(1.0f, sum, db, g->c_out, false);
-    }
+    for (int64_t r = 0; r < u->rows; r++)
+        g->simd->train->sums(dy +
+                                 ((u->image * g->out_h + u->y + r) * g->out_w + u->x) * g->dy_pitch,
+                             g->dy_pitch, u->columns, db, g->c_out);
 }
 
 /* All tiles and taps of one block. */
@@ -170,7 +164,7 @@ void oct_grad_weight_dense(const oct_grad_weight_io *io, int64_t part)
             copy_dy(g, io->dy + first, &u, n, n_vec * vw, dy);
             sum_block(g, &u, x, dy, n_vec, acc + per_lane * first);
         }
-        if (io->db && share == 0) sum_biases(g, io->dy, &u, db, dy);
+        if (io->db && share == 0) sum_biases(g, io->dy, &u, db);
     }
 }
 
@@ -208,7 +202,6 @@ void oct_grad_weight_depthwise(const oct_grad_weight_io *io, int64_t split)
     const oct_grad_weight *g = io->g;
     const int64_t taps = g->kernel[0] * g->kernel[1];
     float *acc = oct_grad_weight_acc(io, split);
-    float *room = io->scratch + g->splits * g->acc_floats + split * g->room;
 
     memset(acc, 0, (size_t)g->acc_floats * sizeof(float));
     for (int64_t i = split * g->n_units / g->splits; i < (split + 1) * g->n_units / g->splits;
@@ -217,6 +210,6 @@ void oct_grad_weight_depthwise(const oct_grad_weight_io *io, int64_t split)
 
         depthwise_row(g, io->x + u.image * g->in_h * g->in_w * g->x_pitch,
                       io->dy + i * g->out_w * g->dy_pitch, u.y, acc);
-        if (io->db) sum_biases(g, io->dy, &u, acc + taps * g->c_in, room);
+        if (io->db) sum_biases(g, io->dy, &u, acc + taps * g->c_in);
     }
 }

@@ -16,7 +16,7 @@
 enum { X, DY };
 
 #define TILE         OCT_OUTER_CHANNELS
-#define MIN_CHANNELS 16 /* as in f32_winograd.c */
+#define MIN_CHANNELS 16        /* as in f32_winograd.c */
 #define MIN_PIXELS   256
 #define MAX_SUMS     (1 << 22) /* floats of one split's sums: more would not stay in any cache */
 #define CHUNK_FLOATS (1 << 21) /* of transformed tiles */
@@ -76,7 +76,7 @@ static void share_out(state *st, int n_threads)
     st->splits = OCT_MAX(1, OCT_MIN(st->splits, st->tiles / 16));
     st->chunk = OCT_MAX(32, OCT_MIN(512, CHUNK_FLOATS / (36 * both)));
     st->chunk = OCT_MIN(st->chunk, oct_ceil_div(st->tiles, st->splits));
-    st->room = round_up(st->sums + 36 * st->chunk * both + 3 * st->dy_lanes, 16);
+    st->room = round_up(st->sums + 36 * st->chunk * both + st->dy_lanes, 16);
 }
 
 static oct_status make(oct_plan *p, oct_step *s)
@@ -148,13 +148,10 @@ static void add_products(const state *st, const float *v, const float *u, int64_
 }
 
 /* Point 7 of a tile is 1/36 of the sum of its pixels. */
-static void add_biases(const state *st, const float *u, int64_t n, float *db, float *room)
+static void add_biases(const state *st, const float *u, int64_t n, float *db, float *sum)
 {
-    float *zeros = room, *sum = room + st->dy_lanes, *square = sum + st->dy_lanes;
-
-    memset(zeros, 0, (size_t)st->dy_lanes * sizeof(*zeros));
-    st->simd->train->moments(u + 7 * st->chunk * st->dy_lanes, st->dy_lanes, n, zeros, sum, square,
-                             st->dy_lanes);
+    memset(sum, 0, (size_t)st->dy_lanes * sizeof(*sum));
+    st->simd->train->sums(u + 7 * st->chunk * st->dy_lanes, st->dy_lanes, n, sum, st->dy_lanes);
     st->simd->axpy(36.0f, sum, db, st->dy_lanes, false);
 }
 

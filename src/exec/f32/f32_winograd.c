@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "exec/f32/f32_conv_blocks.h"
 #include "op/conv_geometry.h"
+#include "op/grad/rules.h"
 #include "op/op.h"
 
 enum { X, W, B };
@@ -19,7 +20,7 @@ enum { X, W, B };
  * on the safe side, not measurements.
  */
 #define MIN_CHANNELS 16
-#define MIN_PIXELS   256
+#define MIN_PIXELS   256 /* with variable weights: of all images of the batch */
 
 #define PACK_FILTERS 4096 /* whose transform is worth a thread */
 
@@ -60,14 +61,49 @@ static bool find_geometry(const oct_plan *p, const oct_step *s, oct_conv_geometr
     return oct_conv_geometry_to_2d(g) && g->pad_begin[0] >= 0 && g->pad_begin[1] >= 0;
 }
 
+/* An activation whose slope jumps? */
+static bool has_kink(const oct_node *n)
+{
+    oct_act act = {0};
+
+    if (n->op == &oct_op_batch_norm_train)
+        act.kind = (oct_act_kind)oct_node_attr(n, "act")->i;
+    else if (!oct_act_of(n, &act))
+        return n->op == &oct_op_p_relu;
+    return act.kind == OCT_ACT_RELU || act.kind == OCT_ACT_CLIP || act.kind == OCT_ACT_LEAKY;
+}
+
+/*
+ * Does such an activation follow, after sums and norms at most? In training a rounding
+ * error then changes the slope of values near the jump, and with them the gradients of all layers
+ * before. The method loses about three bits more than the plain sum.
+ */
+static bool leads_to_kink(const oct_value *v, int depth)
+{
+    for (int32_t i = 0; v && depth > 0 && i < v->n_users; i++) {
+        const oct_node *n = v->users[i];
+
+        if (has_kink(n)) return true;
+        if ((n->op == &oct_op_batch_norm_train || n->op == &oct_op_add) &&
+            leads_to_kink(n->out[0], depth - 1))
+            return true;
+    }
+    return false;
+}
+
 static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
 {
+    enum { DEPTH = 6 }; /* norm, sum of branches, sum with a constant, norm with activation */
     oct_conv_geometry g;
+    bool is_variable;
 
     if (!find_geometry(p, s, &g)) return false;
     *layout = OCT_LAYOUT_CLAST;
-    return is_3x3(&g) && g.group == 1 && g.c_in >= MIN_CHANNELS && g.c_out >= MIN_CHANNELS &&
-           g.out[0] * g.out[1] >= MIN_PIXELS;
+    if (!is_3x3(&g) || g.group != 1 || g.c_in < MIN_CHANNELS || g.c_out < MIN_CHANNELS)
+        return false;
+    is_variable = is_transpose(s) || !oct_conv_is_constant(p, s);
+    if (g.out[0] * g.out[1] * (is_variable ? g.batch : 1) < MIN_PIXELS) return false;
+    return !is_variable || is_transpose(s) || !leads_to_kink(s->last->out[0], DEPTH);
 }
 
 /* One 3x3 filter to 6x6: G g G'. */

@@ -17,8 +17,8 @@ enum { X, DY };
 
 #define TILE         OCT_OUTER_CHANNELS
 #define MIN_CHANNELS 16        /* as in f32_winograd.c */
-#define MIN_PIXELS   256
-#define MAX_SUMS     (1 << 22) /* floats of one split's sums: more would not stay in any cache */
+#define MIN_PIXELS   256       /* of all images */
+#define MAX_SUMS     (1 << 24) /* floats of one split's sums */
 #define CHUNK_FLOATS (1 << 21) /* of transformed tiles */
 #define SPLIT_FLOATS (1 << 25) /* of all splits */
 #define MAX_LANES    (OCT_CONV_MAX_VEC * 16)
@@ -63,7 +63,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
         return false;
     *layout = OCT_LAYOUT_CLAST;
     return g.group == 1 && g.batch > 0 && g.c_in >= MIN_CHANNELS && g.c_out >= MIN_CHANNELS &&
-           g.out[0] * g.out[1] >= MIN_PIXELS &&
+           g.batch * g.out[0] * g.out[1] >= MIN_PIXELS &&
            36 * round_up(g.c_in, TILE) * round_up(g.c_out, vw) <= MAX_SUMS;
 }
 

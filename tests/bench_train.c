@@ -103,6 +103,22 @@ static void print_profile(const profile *f)
     free(rows);
 }
 
+static void fill_boxes(const oct_train_net_options *o, oct_rng *rng, float *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += OCT_LABEL_SIZE) {
+        const bool used = i / OCT_LABEL_SIZE % o->max_boxes < 12;
+        const double w = 20 + oct_rng_f64(rng) * 80, h = 20 + oct_rng_f64(rng) * 80;
+        const double x0 = oct_rng_f64(rng) * (o->width - w),
+                     y0 = oct_rng_f64(rng) * (o->height - h);
+
+        x[i] = used ? (float)oct_rng_below(rng, 3) : -1;
+        x[i + OCT_LABEL_X1] = (float)x0;
+        x[i + OCT_LABEL_Y1] = (float)y0;
+        x[i + OCT_LABEL_X2] = (float)(x0 + w);
+        x[i + OCT_LABEL_Y2] = (float)(y0 + h);
+    }
+}
+
 static void fill(oct_train_net *t, const oct_train_net_options *o)
 {
     oct_rng rng;
@@ -113,18 +129,11 @@ static void fill(oct_train_net *t, const oct_train_net_options *o)
     for (int64_t i = 0; i < n; i++)
         x[i] = (float)oct_rng_f64(&rng);
     x = oct_train_net_labels(t, &n);
-    for (int64_t i = 0; i < n; i += OCT_LABEL_SIZE) {
-        const bool used = i / OCT_LABEL_SIZE % o->max_boxes < 12;
-        const double w = 20 + oct_rng_f64(&rng) * 80, h = 20 + oct_rng_f64(&rng) * 80;
-        const double x0 = oct_rng_f64(&rng) * (o->width - w),
-                     y0 = oct_rng_f64(&rng) * (o->height - h);
-
-        x[i] = used ? (float)oct_rng_below(&rng, 3) : -1;
-        x[i + OCT_LABEL_X1] = (float)x0;
-        x[i + OCT_LABEL_Y1] = (float)y0;
-        x[i + OCT_LABEL_X2] = (float)(x0 + w);
-        x[i + OCT_LABEL_Y2] = (float)(y0 + h);
-    }
+    if (o->loss->has_boxes)
+        fill_boxes(o, &rng, x, n);
+    else /* classes, as int64 */
+        for (int64_t i = 0; i < o->batch; i++)
+            ((int64_t *)(void *)x)[i] = i % 10;
 }
 
 static oct_status bench(oct_ctx *ctx, char **argv, int argc)

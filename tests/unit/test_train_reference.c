@@ -8,6 +8,7 @@
 
 #include "data/npz.h"
 #include "detect/detector.h"
+#include "exec/simd/simd.h"
 #include "grad/grad.h"
 #include "optim/optimizer.h"
 #include "tests/test.h"
@@ -183,18 +184,20 @@ static distances compare_gradients(oct_ctx *ctx, const gradients *g, const char 
 
 /*
  * In float32 an activation near 0 may fall on the other side of ReLU's kink, and changes the
- * gradients upstream of it at once, by up to a hundredth of small ones. How many do depends on the
- * order of sums, and so on the CPU. In float64 none does: see in_float64().
+ * gradients upstream of it at once. Sums in double where they matter leave one such activation,
+ * which is 1.6e-7 in float64: the gradient of one weight is off by 1.0e-3 with ATSS. Without fused
+ * multiply-add there are more.
  */
 static void assert_gradients(oct_ctx *ctx, oct_train_net *t, const char *file)
 {
     const oct_params *p = oct_train_net_params(t);
     const gradients g = {.p = p, .net = t, .n = p->n};
     const distances d = compare_gradients(ctx, &g, file);
+    const bool is_fused = strcmp(oct_simd_get()->name, "base") != 0;
 
-    assert_true(d.total < 1e-2);
-    assert_true(d.worst < 1e-1);
-    assert_true(d.n_close > d.n / 4);
+    assert_true(d.total < (is_fused ? 1e-4 : 1e-2));
+    assert_true(d.worst < (is_fused ? 2e-3 : 1e-1));
+    assert_true(d.n_close >= (is_fused ? d.n - 2 : d.n / 4));
 }
 
 static void loss_and_gradients(oct_ctx *ctx, const char *setting, const char *key, const char *file)

@@ -217,6 +217,19 @@ const checks = {
     say(document.querySelectorAll("#graph-view .item.node:not(.port)").length === 1000, "and opens to 1,000 nodes");
   },
 
+  trained() {
+    say(document.querySelectorAll("#training .curve").length === 3 && document.querySelectorAll("#training .curve > svg > path").length === 6, "curves of loss, accuracy and rate");
+    say(texts("#training .legend span").includes("<\/script><script>document.title='broken'<\/script>") && document.title === "trained · octet report", "parts of the loss are text");
+    say(document.querySelectorAll("#training .curve circle").length === 16, "dots where they are few");
+    say([...document.querySelectorAll("#training path")].every((p) => !/NaN|Infinity/.test(p.getAttribute("d"))), "a number that is none is left out");
+    say(document.querySelectorAll("#training .cursor").length === 3 && $("cards").textContent.includes("after epoch 35"), "the epoch that was kept is marked");
+    say($("training-lead").textContent.includes("resumed"), "that epochs are missing is said");
+    say(document.querySelectorAll("#training table.data tbody tr").length === 10, "the last epochs as a table");
+    dispatchEvent(new Event("beforeprint"));
+    say(document.querySelectorAll("#training table.data tbody tr").length === 37, "paper has all of them");
+    say(document.documentElement.scrollWidth <= innerWidth, "nothing is wider than the window");
+  },
+
   empty() {
     say(document.querySelectorAll("main > section:not([hidden])").length === 1, "only the summary is left");
     say(document.querySelectorAll(".card").length === 0, "without figures no cards");

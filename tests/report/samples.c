@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes reports whose parts are made up, for the tests in a browser: "plain", "hostile" (names
- * that try to get out of the page), "thousand" (layers) and "empty" (nothing is known). usage:
- * samples DIR
+ * that try to get out of the page), "thousand" (layers), "trained" (epochs, resumed after the
+ * third) and "empty" (nothing is known). usage: samples DIR
  */
 #include <math.h>
 #include <stdio.h>
@@ -353,6 +353,35 @@ static void write_sample(oct_ctx *ctx, const char *dir, const char *kind, int n)
     oct_analysis_free(s->a);
 }
 
+static void write_trained(oct_ctx *ctx, const char *dir)
+{
+    enum { FIRST = 4, LAST = 40 };
+    static const char *const parts[] = {"cls", "</script><script>document.title='broken'</script>",
+                                        NULL};
+    sample one = {.ctx = ctx}, *s = &one;
+    oct_report_epoch epochs[LAST - FIRST + 1];
+    char path[4096];
+    oct_report r;
+
+    for (int e = FIRST; e <= LAST; e++)
+        epochs[e - FIRST] = (oct_report_epoch){.epoch = e,
+                                               .loss = e == 10 ? NAN : 1 + 8.0 / e,
+                                               .parts = {1, 8.0 / e},
+                                               .rate = 1e-3 / e,
+                                               .accuracy = e % 5 ? -1 : .6 - 1.0 / e,
+                                               .other_accuracy = e % 5 ? -1 : .9 - 1.0 / e,
+                                               .seconds = 2};
+    oct_report_init(&r);
+    r.title = "trained";
+    r.epochs = epochs;
+    r.n_epochs = LAST - FIRST + 1;
+    r.epochs_planned = 50;
+    r.best_epoch = 35;
+    r.loss_parts = parts;
+    (void)snprintf(path, sizeof(path), "%s/trained", dir);
+    MUST(oct_report_write(ctx, &r, path));
+}
+
 static void write_empty(oct_ctx *ctx, const char *dir)
 {
     sample one = {.ctx = ctx}, *s = &one;
@@ -372,6 +401,7 @@ int main(int argc, char **argv)
     write_sample(ctx, argv[1], "plain", 60);
     write_sample(ctx, argv[1], "hostile", 20);
     write_sample(ctx, argv[1], "thousand", 1000);
+    write_trained(ctx, argv[1]);
     write_empty(ctx, argv[1]);
     oct_ctx_free(ctx);
     return 0;

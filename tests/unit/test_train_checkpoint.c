@@ -130,6 +130,41 @@ static void the_network_is_inside(void **state)
     free_trial(f, &t);
 }
 
+/* A quantization-aware run has its integer network beside; that of others is left alone. */
+static void the_integer_network_is_inside(void **state)
+{
+    fixture *f = *state;
+    oct_checkpoint *c = NULL;
+    oct_graph *quantized = NULL, *read = NULL;
+    oct_tensor *want, *got;
+    trial t;
+
+    make_trial(f, &t, "sgd", NULL);
+    assert_ok(f->ctx, oct_checkpoint_save(f->ctx, path, &t.run));
+    assert_ok(f->ctx, oct_checkpoint_open(f->ctx, path, &c));
+    assert_ok(f->ctx, oct_checkpoint_quantized(c, &read));
+    assert_null(read);
+    oct_checkpoint_close(c);
+
+    assert_ok(f->ctx, oct_graph_clone(f->g, &quantized));
+    oct_graph_params_to_consts(quantized);
+    want = answer(f->ctx, quantized);
+    t.run.quantized = quantized;
+    step(&t);
+    assert_ok(f->ctx, oct_checkpoint_save(f->ctx, path, &t.run));
+    assert_ok(f->ctx, oct_checkpoint_open(f->ctx, path, &c));
+    assert_ok(f->ctx, oct_checkpoint_quantized(c, &read));
+    assert_ok(f->ctx, oct_checkpoint_restore(c, &t.run));
+    oct_checkpoint_close(c);
+    got = answer(f->ctx, read);
+    assert_true(oct_tensor_equal(want, got));
+    oct_tensor_unref(want);
+    oct_tensor_unref(got);
+    oct_graph_free(read);
+    oct_graph_free(quantized);
+    free_trial(f, &t);
+}
+
 /* The network that comes out of a checkpoint is the network of the checkpoint, again and again. */
 static void the_network_stays_the_same(void **state)
 {
@@ -210,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(runs_go_on_bit_for_bit),
         CASE(the_network_is_inside),
+        CASE(the_integer_network_is_inside),
         CASE(the_network_stays_the_same),
         CASE(others_can_read_it),
     };

@@ -78,9 +78,14 @@ typedef struct oct_quantize_options {
     const char *settings; /**< goes into the result: how it was made, see oct_recipe_line() */
     size_t override_size; /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
     int32_t weight_bits;  /**< 2 to 8; below 8 not of the first and last layers; 0: the target's */
-    int32_t activation_bits;  /**< 4, 6, 8, 16; 0: the target's */
-    int32_t bias_bits;        /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
-    int32_t hard_activations; /**< 1: HardSwish and HardSigmoid in place of SiLU and Sigmoid */
+    int32_t activation_bits;   /**< 4, 6, 8, 16; 0: the target's */
+    int32_t bias_bits;         /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
+    int32_t hard_activations;  /**< 1: HardSwish and HardSigmoid in place of SiLU and Sigmoid */
+    int32_t adaround;          /**< 1: learn which weights are rounded up, block by block */
+    int32_t lsq;               /**< 1: learn weights and biases through rounding, block by block */
+    int32_t reconstruct_steps; /**< of learning, for each block; 0: 500 */
+    double reconstruct_rate;   /**< of learning, in steps of the scale for lsq; 0: the usual */
+    int32_t block_size;        /**< how many layers deep a block is, about; 0: 4 */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -108,6 +113,8 @@ typedef struct oct_quantize_summary {
     int32_t smoothed;     /**< the same of products and SmoothQuant */
     int32_t aligned;      /**< the same of pairs and channel alignment */
     int32_t hardened;     /**< activations that became hard ones; -1: not asked for */
+    int32_t learned;      /**< layers that learned, block by block; -1: not asked for */
+    int64_t learned_from; /**< pictures */
 } oct_quantize_summary;
 
 /** Why a layer is computed in float. More may be added at the end. */
@@ -136,6 +143,16 @@ typedef struct oct_quantize_layer {
     double noise;       /**< error power / signal power at its output; < 0: not measured */
     int32_t why;        /**< oct_float_reason: the reason, for programs */
 } oct_quantize_layer;
+
+/** A block of layers that learned (adaround, lsq): its error power / signal power on pictures that
+ * it did not learn from. */
+typedef struct oct_quantize_block {
+    size_t struct_size;       /**< set by the caller: sizeof(oct_quantize_block) */
+    const char *first, *last; /**< nodes */
+    int32_t layers;           /**< that learned; 0: there was nothing to learn */
+    double before, after;
+    int32_t was_put_back; /**< 1: what was learned was worse there; before and after are the same */
+} oct_quantize_block;
 
 /** The targets there are, the default first: NULL beyond the end. Borrowed for ever; any thread. */
 OCT_API const char *oct_target_name(int32_t i);
@@ -181,6 +198,9 @@ OCT_API int32_t oct_quantized_move(const oct_quantized *q, int32_t i, oct_quanti
 
 /** The network as it was before anything was moved, borrowed, for comparing; NULL: nothing was. */
 OCT_API const oct_graph *oct_quantized_unaligned(const oct_quantized *q);
+
+/** Blocks that learned, in order; returns 0 beyond the end. Strings are the result's. */
+OCT_API int32_t oct_quantized_block(const oct_quantized *q, int32_t i, oct_quantize_block *block);
 
 /** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
 OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);

@@ -61,6 +61,7 @@ oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const o
     OCT_TRY(write_count(g, "octet.equalized", c->equalized));
     OCT_TRY(write_count(g, "octet.smoothed", c->smoothed));
     OCT_TRY(write_count(g, "octet.aligned", c->aligned));
+    OCT_TRY(write_count(g, "octet.learned", c->learned));
     OCT_TRY(keep_producer(g));
     g->info.producer_name = "octet";
     g->info.producer_version = oct_version();

@@ -135,6 +135,19 @@ static oct_status correct_bias(job *j)
     return strcmp(kind, "full") ? OCT_OK : oct_correct_bias_full(j->q->m, j->q->bound, j->f);
 }
 
+static oct_status reconstruct(job *j)
+{
+    oct_quantized *q = j->q;
+
+    if (!oct_reconstruct_wanted(&q->o)) return OCT_OK;
+    OCT_TRY(oct_graph_clone(q->bound, &q->exact));
+    OCT_TRY(oct_reconstruct(q->m, q->bound, j->f, &q->o, q->arena, &q->learned));
+    q->corrected.learned = q->learned.n_changed;
+    oct_qmap_free(q->before); /* with these weights it says nothing any more */
+    q->before = NULL;
+    return OCT_OK;
+}
+
 static oct_status solve_biases(job *j)
 {
     if (j->q->before) OCT_TRY(oct_solve_biases(j->q->before));
@@ -159,6 +172,7 @@ static const struct stage {
     {"weight scales", solve_weights, OCT_QWRITES_SCALES},
     {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES},
     {"bias correction", correct_bias, OCT_QWRITES_SHIFTS},
+    {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS},
     {"bias scales", solve_biases, OCT_QWRITES_SCALES},
 };
 
@@ -178,6 +192,18 @@ static oct_status run_stages(oct_quantized *q, oct_feed *f)
     return st;
 }
 
+/* Weights that blocks learned belong to the network, whatever its shapes. */
+static void take_learned(oct_quantized *q)
+{
+    for (int32_t i = 0; q->exact && i < q->g->n_value_ids; i++) {
+        oct_value *from = q->bound->values[i], *to = q->g->values[i];
+
+        if (!from || !to || !from->data || from->data == q->exact->values[i]->data) continue;
+        oct_tensor_unref(to->data);
+        to->data = oct_tensor_ref(from->data);
+    }
+}
+
 /* The qmap was made for the shapes of the data; the result keeps the network's own. */
 static oct_status rehome(oct_quantized *q)
 {
@@ -185,6 +211,7 @@ static oct_status rehome(oct_quantized *q)
         oct_arena_array(q->arena, (size_t)q->g->n_node_ids + 1, sizeof(*by_id));
 
     if (!by_id) return OCT_ERR_MEMORY;
+    take_learned(q);
     for (const oct_node *n = q->g->first; n; n = n->next)
         by_id[n->id] = n;
     for (int32_t i = 0; i < q->m->n_points; i++) {
@@ -252,6 +279,8 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     q->summary.smoothed = q->corrected.smoothed;
     q->summary.aligned = q->corrected.aligned;
     q->summary.hardened = q->corrected.hardened;
+    q->summary.learned = q->corrected.learned;
+    q->summary.learned_from = q->learned.pictures;
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
     return st;
 }

@@ -82,7 +82,8 @@ oct_status oct_quantized_measure(oct_quantized *q, oct_feed *f)
     for (const oct_node *n = q->bound->first; n; n = n->next)
         if (has_weights(n)) noise[k++].name = n->out[0]->name;
     st = oct_lower(q->m, NULL, &lowered);
-    if (!st) st = oct_noise_measure(q->bound, lowered, f, NOISE_IMAGES, noise, k);
+    if (!st)
+        st = oct_noise_measure(q->exact ? q->exact : q->bound, lowered, f, NOISE_IMAGES, noise, k);
     oct_graph_free(lowered);
     for (int32_t i = 0; i < k && !st; i++)
         q->layers[i].noise = noise[i].error.noise;
@@ -99,6 +100,7 @@ void oct_quantized_free(oct_quantized *q)
     oct_qmap_free(q->before);
     oct_qmap_free(q->m);
     oct_graph_free(q->bound);
+    oct_graph_free(q->exact);
     oct_graph_free(q->g);
     oct_arena_free(q->arena);
     oct_free(q->ctx, q);
@@ -135,6 +137,23 @@ int32_t oct_quantized_layer(const oct_quantized *q, int32_t i, oct_quantize_laye
     return 1;
 }
 
+int32_t oct_quantized_block(const oct_quantized *q, int32_t i, oct_quantize_block *block)
+{
+    oct_quantize_block all = {.struct_size = sizeof(all)};
+    const oct_reconstructed *r;
+
+    if (i < 0 || i >= q->learned.n) return 0;
+    r = &q->learned.blocks[i];
+    all.first = r->first;
+    all.last = r->last;
+    all.layers = r->n_layers;
+    all.before = r->before;
+    all.after = r->after;
+    all.was_put_back = r->was_worse;
+    oct_sized_give(block, &all, sizeof(all));
+    return 1;
+}
+
 int32_t oct_quantized_move(const oct_quantized *q, int32_t i, oct_quantize_move *move)
 {
     oct_quantize_move all = {.struct_size = sizeof(all)};
@@ -161,10 +180,11 @@ oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
     OCT_ENTER(q->ctx);
 
     if (oct_corrections_any(&q->corrected))
-        return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
-                        "a qmap goes with the float file's own weights, but equalizing, "
-                        "smoothing, aligning or hard activations changed the network; save the "
-                        "quantized file alone");
+        return oct_fail(
+            q->ctx, OCT_ERR_UNSUPPORTED,
+            "a qmap goes with the float file's own weights, but equalizing, "
+            "smoothing, aligning, learning or hard activations changed the network; save "
+            "the quantized file alone");
     return oct_qmap_save(q->m, path);
 }
 

@@ -6,6 +6,7 @@
 #include <octet/quant.h>
 
 #include "quant/correct/correct.h"
+#include "quant/learn/reconstruct.h"
 #include "quant/solve/solve.h"
 
 struct oct_quantized {
@@ -16,6 +17,8 @@ struct oct_quantized {
     oct_graph *g;              /* normalised float network */
     oct_corrections corrected; /* how its weights differ from those of the file */
     oct_graph *bound;          /* the same with the shapes of the data */
+    oct_graph *exact;          /* that before blocks learned other weights; NULL: none did */
+    oct_reconstruction learned;
     oct_qmap *m;
     oct_graph *qdq;
     oct_npu_moves moves;  /* what was fitted to an NPU */

@@ -381,7 +381,8 @@ const cli_command cmd_quantize = {
         "worst_layers (name, operator, noise), and output, target, best_for, images, top1_before, "
         "top1_after, seed, report (null: none), family, preprocess (null: not known), left_out "
         "(pictures), equalized, smoothed, aligned, hardened (places that were "
-        "changed; null: not asked for).",
+        "changed; null: not asked for), learned (layers; null: not asked for), blocks (first, "
+        "last, layers, noise_before, noise_after, put_back: of --adaround and --lsq).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(cli_recipe_args),

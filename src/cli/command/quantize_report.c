@@ -173,6 +173,33 @@ static void print_next(const cli_quantize_report *r)
                  r->output);
 }
 
+/* What --adaround and --lsq did, block by block. */
+static void print_blocks(const oct_quantized *q, int n_learned)
+{
+    static const cli_column columns[] = {{"block that learned, from", CLI_SHRINK, 0},
+                                         {"layers", CLI_RIGHT, 2},
+                                         {"noise / signal", CLI_RIGHT, 0},
+                                         {"then", CLI_RIGHT, 0}};
+    oct_quantize_block b = {.struct_size = sizeof(b)};
+    cli_table *t;
+
+    if (n_learned < 0) return;
+    t = cli_table_new(columns, (int)CLI_COUNT(columns));
+    for (int32_t i = 0; oct_quantized_block(q, i, &b); i++) {
+        if (!b.layers) continue;
+        cli_table_cell(t, "%s", b.first);
+        cli_table_cell(t, "%d", (int)b.layers);
+        cli_table_cell(t, "%.5f", b.before);
+        if (b.was_put_back)
+            cli_table_cell(t, "worse: put back");
+        else
+            cli_table_cell(t, "%.5f", b.after);
+    }
+    (void)putchar('\n');
+    cli_table_print(t, stdout);
+    cli_table_free(t);
+}
+
 void cli_quantize_print(const cli_quantize_report *r)
 {
     const oct_quantize_summary s = summary_of(r->q);
@@ -195,6 +222,9 @@ void cli_quantize_print(const cli_quantize_report *r)
     print_correction("channel alignment", "pairs of layers", s.aligned);
     print_correction("hard activations", "activations", s.hardened);
     (void)cli_quantize_print_moves(r, COLUMN);
+    if (s.learned >= 0)
+        cli_fact(stdout, COLUMN, "learned", "%d layers, block by block, from %lld pictures",
+                 (int)s.learned, (long long)s.learned_from);
     cli_fact(stdout, COLUMN, "size", "%s -> %s, %.2f times smaller",
              cli_bytes((double)r->bytes_before, before), cli_bytes((double)r->bytes_after, after),
              (double)r->bytes_before / (double)r->bytes_after);
@@ -206,6 +236,7 @@ void cli_quantize_print(const cli_quantize_report *r)
     if (r->has_accuracy) print_accuracy(r);
     cli_fact(stdout, COLUMN, "seed", "%llu", (unsigned long long)r->seed);
     if (r->report) cli_fact(stdout, COLUMN, "report", "%s", r->report);
+    print_blocks(r->q, s.learned);
     print_worst(worst, n_worst);
     print_next(r);
 }
@@ -247,6 +278,25 @@ static void layers_json(cli_json *j, const oct_quantized *q)
     cli_json_add(j, "worst_layers", list);
 }
 
+static void blocks_json(cli_json *j, const oct_quantized *q)
+{
+    cli_json *list = cli_json_array();
+    oct_quantize_block b = {.struct_size = sizeof(b)};
+
+    for (int32_t i = 0; oct_quantized_block(q, i, &b); i++) {
+        cli_json *k = cli_json_object();
+
+        cli_json_str(k, "first", b.first);
+        cli_json_str(k, "last", b.last);
+        cli_json_int(k, "layers", b.layers);
+        cli_json_num(k, "noise_before", b.before);
+        cli_json_num(k, "noise_after", b.after);
+        cli_json_bool(k, "put_back", b.was_put_back);
+        cli_json_add(list, NULL, k);
+    }
+    cli_json_add(j, "blocks", list);
+}
+
 /* null: not asked for. */
 static void count_json(cli_json *j, const char *key, int n)
 {
@@ -275,6 +325,8 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     count_json(j, "aligned", s.aligned);
     count_json(j, "hardened", s.hardened);
     cli_quantize_moves_json(j, r);
+    count_json(j, "learned", s.learned);
+    blocks_json(j, r->q);
     cli_json_str(j, "tail", s.tail);
     cli_json_int(j, "bytes_before", r->bytes_before);
     cli_json_int(j, "bytes_after", r->bytes_after);

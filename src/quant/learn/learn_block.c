@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How one block learns: see learn_block.h. */
+#include "quant/learn/learn_block.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "optim/gradients.h"
+#include "optim/optimizer.h"
+
+/*
+ * AdaRound's costs of values between codes: none in the first part of the steps, then a power that
+ * falls from 20 (only what is nearly rounded is pulled) to 2. Its weight is relative to the
+ * gradients of the first step, so that it means the same for every layer. In a few hundred steps
+ * that alone does not bring all weights to codes, and rounding the rest at once would undo what was
+ * learned: so a growing share is rounded for good on the way.
+ */
+#define WARM_UP     0.2
+#define POWER_FIRST 20.0
+#define POWER_LAST  2.0
+#define PRESSURE    0.25
+
+/* A bias moves by this part of the layer's biases in a step. */
+#define BIAS_MOVE 1e-3
+
+#define ALL_SETTLED 0.95
+
+enum { MOST_BATCH = 4, SETTLINGS = 50 };
+#define STEP_MACS 1e8 /* of the forward pass: larger batches gain little for their time */
+
+typedef struct learner {
+    oct_block_net *net;
+    const oct_block *block;
+    const oct_block_values *values;
+    const oct_learn_settings *o;
+    oct_arena *a;
+    oct_rounding *rounding;    /* one for each layer */
+    double *pressure;          /* one for each layer */
+    float *theta, *sum, *grad; /* flat: what is learned, gradients of weights, of theta */
+    const float **at_net, **at_grad;
+    oct_optimizer opt;
+    int64_t *order; /* pictures that are learned from */
+    int64_t n_order, next;
+    int32_t batch;
+    oct_rng rng;
+} learner;
+
+/* --- making --- */
+
+static void list_pictures(learner *l)
+{
+    for (int64_t i = 0; i < l->values->pictures; i++)
+        if (!oct_block_holds_out(i)) l->order[l->n_order++] = i;
+    l->next = l->n_order;
+}
+
+static double rms(const float *x, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return sqrt(sum / (double)OCT_MAX(n, (int64_t)1));
+}
+
+static oct_status start_layer(learner *l, int32_t i)
+{
+    const oct_block_layer *k = &l->net->layers[i];
+    oct_params *p = &l->net->params;
+    oct_param *bias = k->bias >= 0 ? &p->v[k->bias] : NULL;
+    const int64_t at = p->v[k->weight].offset;
+
+    OCT_TRY(oct_rounding_make(k->point, l->o->kind, l->a, &l->rounding[i]));
+    oct_rounding_start(&l->rounding[i], l->net->values + at, l->theta + at);
+    if (!bias) return OCT_OK;
+    memcpy(l->theta + bias->offset, l->net->values + bias->offset,
+           (size_t)bias->len * sizeof(float));
+    bias->rate = BIAS_MOVE * (rms(l->theta + bias->offset, bias->len) + 1e-6) / l->o->rate;
+    return OCT_OK;
+}
+
+static oct_status start(learner *l)
+{
+    const oct_params *p = &l->net->params;
+    const double macs = (double)oct_plan_macs(l->net->plan) / 3;
+    oct_optimizer_options o;
+
+    l->batch = (int32_t)fmin(fmax(STEP_MACS / fmax(macs, 1), 1), MOST_BATCH);
+    l->rounding = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(*l->rounding));
+    l->pressure = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(*l->pressure));
+    l->order = oct_arena_array(l->a, (size_t)l->values->pictures + 1, sizeof(*l->order));
+    l->at_net = oct_arena_array(l->a, (size_t)p->n + 1, sizeof(*l->at_net));
+    l->at_grad = oct_arena_array(l->a, (size_t)p->n + 1, sizeof(*l->at_grad));
+    l->theta = oct_params_buffer(p);
+    l->sum = oct_params_buffer(p);
+    l->grad = oct_params_buffer(p);
+    if (!l->rounding || !l->pressure || !l->order || !l->at_net || !l->at_grad || !l->theta ||
+        !l->sum || !l->grad)
+        return OCT_ERR_MEMORY;
+    list_pictures(l);
+    for (int32_t i = 0; i < l->net->n_layers; i++)
+        OCT_TRY(start_layer(l, i));
+    oct_params_pointers(p, l->grad, l->at_grad);
+    oct_optimizer_options_init(&o);
+    return oct_optimizer_init(&l->opt, p, oct_optimizer_find("adam"), &o);
+}
+
+/* --- a step --- */
+
+static int64_t next_picture(learner *l)
+{
+    if (l->next == l->n_order) {
+        for (int64_t i = l->n_order - 1; i > 0; i--) {
+            const int64_t k = (int64_t)oct_rng_below(&l->rng, (uint64_t)i + 1), t = l->order[i];
+
+            l->order[i] = l->order[k];
+            l->order[k] = t;
+        }
+        l->next = 0;
+    }
+    return l->order[l->next++];
+}
+
+static void set_values(learner *l, bool at_end)
+{
+    const oct_params *p = &l->net->params;
+
+    for (int32_t i = 0; i < l->net->n_layers; i++) {
+        const oct_block_layer *k = &l->net->layers[i];
+        const int64_t at = p->v[k->weight].offset;
+
+        oct_rounding_values(&l->rounding[i], l->theta + at, at_end, l->net->values + at);
+        if (k->bias >= 0)
+            memcpy(l->net->values + p->v[k->bias].offset, l->theta + p->v[k->bias].offset,
+                   (size_t)p->v[k->bias].len * sizeof(float));
+    }
+}
+
+static oct_status sum_gradients(learner *l)
+{
+    const oct_params *p = &l->net->params;
+
+    for (int32_t k = 0; k < l->batch; k++) {
+        const int64_t picture = next_picture(l);
+
+        for (int32_t i = 0; i < l->block->n_in; i++)
+            oct_block_values_read(l->values, OCT_SIDE_NOW, l->block->in[i], picture, l->net->in[i]);
+        for (int32_t i = 0; i < l->block->n_out; i++)
+            oct_block_values_read(l->values, OCT_SIDE_EXACT, l->block->out[i], picture,
+                                  l->net->target[i]);
+        OCT_TRY(oct_block_net_step(l->net));
+        for (int32_t i = 0; i < p->n; i++)
+            l->at_net[i] = oct_block_net_grad(l->net, i);
+        oct_grads_sum(p, l->sum, l->at_net, 1.0 / l->batch, k == 0, l->o->n_threads);
+    }
+    return OCT_OK;
+}
+
+/* Of the gradients with respect to codes. */
+static double gradient_size(const oct_rounding *r, const float *dw)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < r->len; i++)
+        sum += (double)(dw[i] * r->unit[i]) * (double)(dw[i] * r->unit[i]);
+    return sqrt(sum / (double)OCT_MAX(r->len, (int64_t)1));
+}
+
+static void set_gradients(learner *l, double done)
+{
+    const oct_params *p = &l->net->params;
+    const double part = (done - WARM_UP) / (1 - WARM_UP);
+    const double power = POWER_FIRST + (POWER_LAST - POWER_FIRST) * part;
+
+    for (int32_t i = 0; i < l->net->n_layers; i++) {
+        const oct_block_layer *k = &l->net->layers[i];
+        const int64_t at = p->v[k->weight].offset;
+
+        if (!(l->pressure[i] > 0))
+            l->pressure[i] = PRESSURE * gradient_size(&l->rounding[i], l->sum + at);
+        oct_rounding_grad(&l->rounding[i], l->theta + at, l->sum + at, 1, l->grad + at);
+        if (part >= 0)
+            oct_rounding_press(&l->rounding[i], l->theta + at, l->pressure[i], power, l->grad + at);
+        if (k->bias >= 0)
+            memcpy(l->grad + p->v[k->bias].offset, l->sum + p->v[k->bias].offset,
+                   (size_t)p->v[k->bias].len * sizeof(float));
+    }
+}
+
+/* Weights are rounded for good little by little, all before the last steps. */
+static void settle(learner *l, int32_t step)
+{
+    const double done = (double)(step + 1) / l->o->steps;
+    const double share = (done - WARM_UP) / (ALL_SETTLED - WARM_UP);
+
+    if (share <= 0 || step % OCT_MAX(l->o->steps / SETTLINGS, 1) != 0) return;
+    for (int32_t i = 0; i < l->net->n_layers; i++) {
+        const oct_block_layer *k = &l->net->layers[i];
+
+        oct_rounding_settle(&l->rounding[i], l->theta + l->net->params.v[k->weight].offset,
+                            OCT_MIN(share, 1.0));
+    }
+}
+
+static oct_status learn(learner *l)
+{
+    for (int32_t step = 0; step < l->o->steps; step++) {
+        const double done = (double)step / l->o->steps;
+        const double rate =
+            l->o->rate *
+            (l->o->kind == OCT_ROUNDING_LSQ ? 0.5 * (1 + cos(3.14159265358979 * done)) : 1);
+        const oct_rates rates = {.lr = rate, .bias_lr = l->o->rate * (1 - done), .momentum = -1};
+
+        set_values(l, false);
+        OCT_TRY(sum_gradients(l));
+        set_gradients(l, done);
+        oct_optimizer_step(&l->opt, l->theta, l->at_grad, 1, &rates, l->o->n_threads);
+        settle(l, step);
+    }
+    return OCT_OK;
+}
+
+/* --- the result --- */
+
+static oct_status give(learner *l, const float *first, oct_learned *out)
+{
+    const oct_params *p = &l->net->params;
+
+    set_values(l, true);
+    for (int32_t i = 0; i < l->net->n_layers; i++) {
+        const oct_block_layer *k = &l->net->layers[i];
+        const oct_param *w = &p->v[k->weight], *b = k->bias >= 0 ? &p->v[k->bias] : NULL;
+
+        out[i] = (oct_learned){.node = k->node, .n_shift = b ? b->len : 0};
+        out[i].weight = oct_arena_array(l->a, (size_t)w->len + 1, sizeof(float));
+        out[i].shift = b ? oct_arena_array(l->a, (size_t)b->len + 1, sizeof(float)) : NULL;
+        if (!out[i].weight || (b && !out[i].shift)) return OCT_ERR_MEMORY;
+        memcpy(out[i].weight, l->net->values + w->offset, (size_t)w->len * sizeof(float));
+        for (int64_t c = 0; b && c < b->len; c++)
+            out[i].shift[c] = l->theta[b->offset + c] - first[b->offset + c];
+    }
+    return OCT_OK;
+}
+
+static oct_status work(learner *l, oct_learned **out, int32_t *n)
+{
+    float *first;
+
+    if (!l->net->n_layers) return OCT_OK;
+    OCT_TRY(start(l));
+    first = oct_arena_array(l->a, (size_t)l->net->params.len + 1, sizeof(float));
+    *out = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(**out));
+    if (!first || !*out) return OCT_ERR_MEMORY;
+    memcpy(first, l->theta, (size_t)l->net->params.len * sizeof(float));
+    OCT_TRY(learn(l));
+    OCT_TRY(give(l, first, *out));
+    *n = l->net->n_layers;
+    return OCT_OK;
+}
+
+oct_status oct_learn_block(const oct_qmap *m, const oct_block_values *values, int32_t block,
+                           const oct_block_error *before, const oct_learn_settings *o, oct_arena *a,
+                           oct_learned **out, int32_t *n)
+{
+    const oct_block *b = &values->blocks->item[block];
+    learner l = {.block = b, .values = values, .o = o, .a = a};
+    double *weight = oct_arena_array(a, (size_t)b->n_out + 1, sizeof(*weight));
+    oct_status st;
+
+    *n = 0;
+    if (!weight) return OCT_ERR_MEMORY;
+    oct_rng_init(&l.rng, o->seed + (uint64_t)block);
+    /* Outputs count by their relative error, and the loss begins near 1. */
+    for (int32_t i = 0; i < b->n_out; i++) {
+        const double e = before[i].error / (double)values->pictures;
+
+        weight[i] = e > 1e-30 ? 1 / (e * b->n_out) : 0;
+    }
+    st = oct_block_net_new(m, b, weight, &l.net);
+    if (!st) st = work(&l, out, n);
+    if (l.net) oct_optimizer_fini(&l.opt);
+    oct_free(m->ctx, l.theta);
+    oct_free(m->ctx, l.sum);
+    oct_free(m->ctx, l.grad);
+    oct_block_net_free(l.net);
+    return st;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the layers of one block learn to give what the float network gives. */
+#ifndef OCT_QUANT_LEARN_LEARN_BLOCK_H
+#define OCT_QUANT_LEARN_LEARN_BLOCK_H
+
+#include "quant/learn/block_values.h"
+#include "quant/learn/rounding.h"
+
+typedef struct oct_learn_settings {
+    oct_rounding_kind kind;
+    int32_t steps;
+    double rate;
+
+    uint64_t seed;
+    int32_t n_threads;
+} oct_learn_settings;
+
+/* What was learned of a layer. */
+typedef struct oct_learned {
+    const oct_node *node;
+    float *weight; /* values that have codes */
+    float *shift;  /* to be added to its bias; NULL: nothing */
+    int64_t n_shift;
+} oct_learned;
+
+/*
+ * Reads what the quantized blocks before give, and compares with what the float network gives.
+ * `before`: the errors of the block's outputs so far. Arrays live in the arena. *n is 0 if the
+ * block has nothing to learn.
+ */
+oct_status oct_learn_block(const oct_qmap *m, const oct_block_values *values, int32_t block,
+                           const oct_block_error *before, const oct_learn_settings *o, oct_arena *a,
+                           oct_learned **out, int32_t *n);
+
+#endif

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Learning block by block: rounding, the gradients of a block, whole quantizations. */
+#include "quant/learn/block_net.h"
+#include "quant/learn/rounding.h"
+#include "tests/unit/place_net.h"
+#include "tests/unit/quant_job.h"
+
+/* --- rounding --- */
+
+static void rounding_begins_where_weights_are(void **state)
+{
+    (void)state;
+    assert_true(fabsf(oct_adaround_v(0.3f) + 0.69314718f) < 1e-6f);
+    assert_true(fabs(oct_adaround_cost(0.3f, 20) - .999999989) < 1e-9);
+    assert_true(fabs(oct_adaround_cost(0.3f, 2) - .84) < 1e-6);
+    for (int i = 0; i <= 20; i++)
+        assert_true(fabsf(oct_adaround_h(oct_adaround_v((float)i / 20)) - (float)i / 20) < 1e-6f);
+    assert_true(oct_adaround_h(9) == 1 && oct_adaround_h(-9) == 0);
+}
+
+enum { N_OUT = 2, N_IN = 3, N_WEIGHTS = N_OUT * N_IN };
+
+/* A weight of two outputs with scales and folded factors of their own. */
+typedef struct weight {
+    oct_value *v;
+    oct_qpoint p;
+    float scale[N_OUT], fold[N_IN];
+    int32_t zero[N_OUT];
+} weight;
+
+static void make_weight(fixture *f, weight *w, const float *data)
+{
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 2, (int64_t[]){N_OUT, N_IN});
+    oct_tensor *t = NULL;
+
+    assert_ok(f->ctx, oct_tensor_make(f->ctx, &type, &t));
+    memcpy(t->data, data, t->size);
+    *w = (weight){.v = oct_value_const(f->g, "w", t), .scale = {.1f, .2f}, .fold = {1, .5f, .25f}};
+    w->p = (oct_qpoint){.value = w->v,
+                        .spec = {.bits = 4, .is_signed = true, .is_symmetric = true},
+                        .n = N_OUT,
+                        .scale = w->scale,
+                        .zero = w->zero,
+                        .fold = w->fold,
+                        .fold_rows = 1,
+                        .fold_columns = N_IN};
+}
+
+static const float float_weights[N_WEIGHTS] = {.33f, -.71f, 1.9f, -9, .31f, .05f};
+
+/* At the end every weight is a code next to it, also with folded factors; -9 is clipped. */
+static void rounding_ends_on_codes(void **state)
+{
+    fixture *f = *state;
+    oct_arena *a = oct_arena_new(f->ctx);
+    weight w;
+
+    make_weight(f, &w, float_weights);
+    for (int kind = 0; kind < 2; kind++) {
+        float v[N_WEIGHTS], soft[N_WEIGHTS], hard[N_WEIGHTS];
+        oct_rounding r;
+
+        assert_ok(f->ctx, oct_rounding_make(&w.p, (oct_rounding_kind)kind, a, &r));
+        oct_rounding_start(&r, float_weights, v);
+        oct_rounding_values(&r, v, false, soft);
+        oct_rounding_values(&r, v, true, hard);
+        for (int i = 0; i < N_WEIGHTS; i++) {
+            const float unit = w.scale[i / N_IN] / w.fold[i % N_IN], code = hard[i] / unit;
+
+            assert_true(fabsf(code - rintf(code)) < 1e-5f && code > -8.1f && code < 7.1f);
+            if (i == 3) assert_true(rintf(code) == -8);
+            if (i != 3) assert_true(fabsf(hard[i] - float_weights[i]) <= unit * .5001f);
+            if (i != 3 && kind == OCT_ROUNDING_ADAROUND)
+                assert_true(fabsf(soft[i] - float_weights[i]) < 1e-5f);
+        }
+    }
+    oct_arena_free(a);
+}
+
+/* Of sum(c * w(v)) + lambda * cost, against differences. */
+static void rounding_has_gradients(void **state)
+{
+    static const float c[N_WEIGHTS] = {1, -2, .5f, 3, -1, 2};
+    const double lambda = .3, power = 5;
+    fixture *f = *state;
+    oct_arena *a = oct_arena_new(f->ctx);
+    float v[N_WEIGHTS], dv[N_WEIGHTS], y[N_WEIGHTS];
+    oct_rounding r;
+    weight w;
+
+    make_weight(f, &w, float_weights);
+    assert_ok(f->ctx, oct_rounding_make(&w.p, OCT_ROUNDING_ADAROUND, a, &r));
+    oct_rounding_start(&r, float_weights, v);
+    oct_rounding_grad(&r, v, c, 1, dv);
+    oct_rounding_press(&r, v, lambda, power, dv);
+    for (int i = 0; i < N_WEIGHTS; i++) {
+        const float at = v[i], h = oct_adaround_h(at);
+        double loss[2];
+
+        if (h <= 0.01f || h >= 0.99f) continue; /* a corner */
+        for (int k = 0; k < 2; k++) {
+            v[i] = at + (k ? 1e-2f : -1e-2f);
+            oct_rounding_values(&r, v, false, y);
+            loss[k] =
+                (double)(c[i] * y[i]) + lambda * oct_adaround_cost(oct_adaround_h(v[i]), power);
+        }
+        v[i] = at;
+        assert_true(fabs((loss[1] - loss[0]) / 2e-2 - (double)dv[i]) < 2e-3);
+    }
+    oct_arena_free(a);
+}
+
+/* --- one block --- */
+
+static void solve_all(placed *p)
+{
+    for (int32_t i = 0; i < p->m->n_points; i++) {
+        const oct_qpoint *q = &p->m->points[i];
+        const bool channels = q->spec.axis >= 0 && q->role == OCT_QROLE_WEIGHT;
+        float scale[16];
+        int32_t zero[16] = {0};
+
+        if (q->state != OCT_QSTATE_ACTIVE) continue;
+        for (int k = 0; k < 16; k++)
+            scale[k] = .05f;
+        p->m->points[i].spec.axis = channels ? q->spec.axis : OCT_QSPEC_PER_TENSOR;
+        assert_ok(p->f->ctx, oct_qpoint_set(p->m, i, scale, zero,
+                                            channels ? q->value->type.dim[q->spec.axis] : 1, "t"));
+    }
+}
+
+static double loss_with(oct_block_net *net, int64_t i, float x)
+{
+    const float was = net->values[i];
+    double loss;
+
+    net->values[i] = x;
+    assert_ok(net->ctx, oct_block_net_step(net));
+    loss = oct_block_net_loss(net);
+    net->values[i] = was;
+    return loss;
+}
+
+static void check_param(oct_block_net *net, int32_t param)
+{
+    const oct_param *p = &net->params.v[param];
+    float grad[4];
+
+    assert_ok(net->ctx, oct_block_net_step(net));
+    memcpy(grad, oct_block_net_grad(net, param), sizeof(grad));
+    for (int64_t i = 0; i < 4; i++) {
+        const float at = net->values[p->offset + i], step = 1e-2f;
+        const double slope =
+            (loss_with(net, p->offset + i, at + step) - loss_with(net, p->offset + i, at - step)) /
+            (2 * (double)step);
+
+        if (fabs(slope - (double)grad[i]) > 1e-3 * (1 + fabs(slope)))
+            fail_msg("parameter %d, %d: %g, differences say %g", (int)param, (int)i,
+                     (double)grad[i], slope);
+    }
+}
+
+/* The last layer: no rounding between its weights and the loss. */
+static void blocks_have_gradients(void **state)
+{
+    const double one[] = {1, 1, 1};
+    placed p;
+    oct_blocks b;
+    oct_block_net *net = NULL;
+    oct_arena *a;
+
+    start(&p, *state, "npu-pow2");
+    output(&p, layer(&p, "c", silu(&p, layer(&p, "b", layer(&p, "a", image(&p, 3), 4), 4)), 4));
+    p.o.tail = "off";
+    place(&p);
+    solve_all(&p);
+    a = oct_arena_new(p.f->ctx);
+    assert_ok(p.f->ctx, oct_blocks_find(p.m, 4, a, &b));
+    assert_int_equal(b.n, 2);
+    assert_ok(p.f->ctx, oct_block_net_new(p.m, &b.item[1], one, &net));
+    assert_int_equal(net->n_layers, 1);
+    assert_int_equal(net->params.n, 2);
+    for (int64_t i = 0; i < oct_type_len(&b.item[1].in[0]->type); i++)
+        net->in[0][i] = (float)oct_rng_normal(&p.rng);
+    for (int64_t i = 0; i < oct_type_len(&b.item[1].out[0]->type); i++)
+        net->target[0][i] = (float)oct_rng_normal(&p.rng);
+    for (int32_t i = 0; i < net->params.n; i++)
+        check_param(net, i);
+    oct_block_net_free(net);
+    oct_arena_free(a);
+    finish(&p);
+}
+
+/* --- whole quantizations --- */
+
+static void run_on_held_out(files *t, const oct_graph *g, oct_tensor **out)
+{
+    const oct_tensor *y = NULL;
+    oct_tensor *x = NULL;
+    oct_plan *p = NULL;
+    oct_run *r = NULL;
+
+    assert_ok(t->ctx, oct_tensor_load_npy(t->ctx, below(t, "items/3.npy"), &x));
+    assert_ok(t->ctx, oct_plan_new(g, NULL, &p));
+    assert_ok(t->ctx, oct_run_new(t->ctx, p, &r));
+    assert_ok(t->ctx, oct_run_set_input(r, oct_plan_input_name(p, 0), x));
+    assert_ok(t->ctx, oct_run_execute(r));
+    assert_ok(t->ctx, oct_run_output(r, 0, &y));
+    assert_ok(t->ctx, oct_tensor_copy(t->ctx, y, out));
+    oct_run_free(r);
+    oct_plan_free(p);
+    oct_tensor_unref(x);
+}
+
+/* Error power / signal power of the quantized network on the picture that is held out. */
+static double held_out_noise(files *t, const oct_quantized *q)
+{
+    oct_tensor *want = NULL, *got = NULL;
+    double error = 0, power = 0;
+
+    run_on_held_out(t, t->f->g, &want);
+    run_on_held_out(t, oct_quantized_graph(q), &got);
+    for (int64_t i = 0; i < oct_tensor_len(want); i++) {
+        const double y = oct_tensor_get_f64(want, i), e = oct_tensor_get_f64(got, i) - y;
+
+        error += e * e;
+        power += y * y;
+    }
+    oct_tensor_unref(want);
+    oct_tensor_unref(got);
+    return error / power;
+}
+
+typedef struct outcome {
+    double noise, last; /* of the file; as the last block says */
+    int32_t blocks, better, learned;
+} outcome;
+
+static outcome quantize_with(files *t, const oct_dataset *d, const char *target, bool adaround,
+                             bool lsq)
+{
+    oct_quantize_block b = {.struct_size = sizeof(b)};
+    oct_quantize_summary s = {.struct_size = sizeof(s)};
+    oct_quantize_options o;
+    oct_quantized *q = NULL;
+    outcome out = {0};
+
+    oct_quantize_options_init(&o);
+    o.target = target;
+    o.weight_bits = 3;
+    o.tail = "off";
+    o.adaround = adaround;
+    o.lsq = lsq;
+    o.reconstruct_steps = 25;
+    assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
+    out.noise = held_out_noise(t, q);
+    for (int32_t i = 0; oct_quantized_block(q, i, &b); i++) {
+        assert_true(b.after <= b.before);
+        assert_true(!b.was_put_back || b.after == b.before);
+        out.blocks++;
+        out.better += b.after < b.before;
+        out.last = b.after;
+    }
+    oct_quantized_summary(q, &s);
+    out.learned = s.learned;
+    if (s.learned > 0)
+        assert_fails(t->ctx, oct_quantized_save_qmap(q, below(t, "q.json")), OCT_ERR_UNSUPPORTED,
+                     "learning");
+    oct_quantized_free(q);
+    return out;
+}
+
+/* Of unrelated pixels nearest rounding is the best there is; pictures are not like that. */
+static oct_value *smooth(fixture *f, oct_value *x)
+{
+    oct_node *n = node(f, &oct_op_average_pool, x, NULL, NULL);
+
+    assert_ok(f->ctx, oct_node_set_ints(n, "kernel_shape", (int64_t[]){5, 5}, 2));
+    assert_ok(f->ctx, oct_node_set_ints(n, "pads", (int64_t[]){2, 2, 2, 2}, 4));
+    return infer(f, n);
+}
+
+/* The file has the very weights whose error was measured, and that error is smaller. */
+static void blocks_learn(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y, *z;
+    oct_dataset *d;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 5);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 24, 24});
+    y = conv(f, &rng, smooth(f, x), &(conv_case){3, 8, 3, 1, 1, 1, 1});
+    y = emit(f, &oct_op_relu, y, NULL);
+    z = conv(f, &rng, y, &(conv_case){8, 8, 3, 1, 1, 1, 1});
+    y = emit(f, &oct_op_add, y, emit(f, &oct_op_relu, z, NULL));
+    y = conv(f, &rng, y, &(conv_case){8, 8, 3, 1, 1, 1, 1});
+    y = conv(f, &rng, emit(f, &oct_op_relu, y, NULL), &(conv_case){8, 4, 1, 1, 1, 0, 1});
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    d = items(t, x, 2);
+    for (int lsq = 0; lsq < 2; lsq++) {
+        const char *target = lsq ? "npu-pow2" : "octet";
+        const outcome none = quantize_with(t, d, target, false, false);
+        const outcome now = quantize_with(t, d, target, !lsq, lsq);
+
+        assert_int_equal(none.learned, -1);
+        assert_int_equal(none.blocks, 0);
+        assert_int_equal(now.blocks, 2);
+        assert_true(now.learned > 0 && now.better > 0);
+        if (!(fabs(now.noise - now.last) < .1 * now.last))
+            fail_msg("%s: the file has noise %g, the last block had %g", target, now.noise,
+                     now.last);
+    }
+    oct_dataset_close(d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounding_begins_where_weights_are),
+        cmocka_unit_test_setup_teardown(rounding_ends_on_codes, setup, teardown),
+        cmocka_unit_test_setup_teardown(rounding_has_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),
+    };
+
+    return run_test_group(tests);
+}

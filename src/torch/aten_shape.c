@@ -123,6 +123,28 @@ void oct_aten_reshape_any(oct_aten *a)
     a->is_copy = meta && !meta->is_contiguous;
 }
 
+/* Elements in order under another shape: what decomposed pooling writes. */
+void oct_aten_as_strided(oct_aten *a)
+{
+    const oct_meta *meta = meta_of_self(a);
+    int64_t size[OCT_MAX_RANK], stride[OCT_MAX_RANK], want = 1;
+    oct_value *x = self(a);
+    const int n = oct_aten_ints(a, "size", size);
+    bool is_dense = oct_aten_int(a, "storage_offset", 0) == 0 && (!meta || meta->is_contiguous) &&
+                    oct_aten_ints(a, "stride", stride) == n;
+
+    for (int i = n - 1; i >= 0 && is_dense; i--) {
+        is_dense = size[i] > 0 && (size[i] == 1 || stride[i] == want);
+        is_dense = is_dense && oct_mul_i64(want, size[i], &want);
+    }
+    if (a->b->status) return;
+    if (!is_dense || want != oct_type_len(&x->type)) {
+        oct_aten_fail(a, OCT_ERR_UNSUPPORTED, "a view by strides");
+        return;
+    }
+    a->out[0] = oct_aten_reshape(a, x, size, n);
+}
+
 void oct_aten_view_as(oct_aten *a)
 {
     oct_value *x = self(a);

@@ -178,6 +178,81 @@ static void weights_stay_in_the_file(void **state)
     unlink(path);
 }
 
+/* --- weights that torch.save() wrote --- */
+
+#define TEXT(n, s) "X" n "\0\0\0" s
+#define STORAGE                                                                                    \
+    "(" TEXT("\7", "storage") "ctorch\nFloatStorage\n" TEXT("\1", "0") TEXT("\3", "cpu") "K\10tQ"
+#define TENSOR(offset)                                                                             \
+    "ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE offset "K\2K\3\x86K\3K\1\x86\x89"               \
+    "ccollections\nOrderedDict\n)RtR"
+
+/* The form of PyTorch 2.8, with this pickle as the state dict. */
+static oct_status load_pickle(fixture *f, const char *pickle, size_t n, oct_graph **out)
+{
+    oct_arena *arena = oct_arena_new(f->ctx);
+    archive inner, outer;
+    oct_status st;
+
+    archive_init(&inner, f->ctx);
+    archive_add(&inner, "archive/data.pkl", pickle, n);
+    archive_add(&inner, "archive/data/0", storage, sizeof(storage));
+    archive_end(&inner);
+    archive_init(&outer, f->ctx);
+    archive_text(&outer, "net/models/model.json", program_json(arena, &plain_sum));
+    archive_add(&outer, "net/data/weights/model.pt", inner.bytes.s, inner.bytes.len);
+    archive_end(&outer);
+    st = oct_torch_load_memory(f->ctx, outer.bytes.s, outer.bytes.len, out);
+    archive_fini(&inner);
+    archive_fini(&outer);
+    oct_arena_free(arena);
+    return st;
+}
+
+static void pickles_of_tensors_are_read(void **state)
+{
+    static const char pickle[] = "\x80\2}q\0(" TEXT("\1", "w") TENSOR("K\1") "u.";
+    fixture *f = *state;
+    oct_graph *g = NULL;
+
+    assert_ok(f->ctx, load_pickle(f, pickle, sizeof(pickle) - 1, &g));
+    assert_all_close(g->first->in[1]->data, (float[]){1, 2, 3, 4, 5, 6}, 6, 0);
+    oct_graph_free(g);
+}
+
+static void other_pickles_are_refused(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        oct_status st;
+        const char *text;
+    } rows[] = {
+#define ROW(bytes, st, text) {bytes, sizeof(bytes) - 1, st, text}
+        ROW("\x80\2cos\nsystem\n" TEXT("\2", "ls") "\x85R.", OCT_ERR_UNSUPPORTED,
+            "a pickle with more than tensors: os system"),
+        ROW("\x80\2}(" TEXT("\1", "w") TENSOR("K\3") "u.", OCT_ERR_FORMAT,
+            "reaches beyond its 32 bytes"),
+        ROW("\x80\2}(" TEXT("\1", "w"), OCT_ERR_FORMAT, "it ends early"),
+        ROW("\x80\2R.", OCT_ERR_FORMAT, "its stack is empty"),
+        ROW("\x80\2h\7.", OCT_ERR_FORMAT, "memory that nobody wrote"),
+        ROW("\x80\2X\xff\xff\xff\xff.", OCT_ERR_FORMAT, "it ends early"),
+        ROW("\x80\2K\1.", OCT_ERR_UNSUPPORTED, "not a dict of tensors"),
+        ROW("\x80\2}.", OCT_ERR_FORMAT, "weight 'w' is not in the archive"),
+        ROW("\x80\2\x95", OCT_ERR_UNSUPPORTED, "opcode 0x95"),
+#undef ROW
+    };
+    fixture *f = *state;
+
+    for (size_t i = 0; i < OCT_COUNT(rows); i++) {
+        oct_graph *g = NULL;
+
+        assert_fails(f->ctx, load_pickle(f, rows[i].bytes, rows[i].n, &g), rows[i].st,
+                     rows[i].text);
+        assert_null(g);
+    }
+}
+
 /* --- refused --- */
 
 static void unknown_operators_are_named_at_once(void **state)
@@ -311,6 +386,8 @@ int main(void)
         TEST(writing_a_view_changes_the_whole),
         TEST(symbolic_sizes_stay_open),
         TEST(weights_stay_in_the_file),
+        TEST(pickles_of_tensors_are_read),
+        TEST(other_pickles_are_refused),
         TEST(unknown_operators_are_named_at_once),
         TEST(what_lies_outside_is_refused),
         TEST(broken_programs_are_refused),

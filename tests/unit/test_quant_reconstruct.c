@@ -280,6 +280,27 @@ static oct_value *smooth(fixture *f, oct_value *x)
     return infer(f, n);
 }
 
+/* Three pictures leave none to judge by, and nothing learns in both ways at once. */
+static void refuse(files *t)
+{
+    oct_dataset_options few;
+    oct_quantize_options o;
+    oct_quantized *q = NULL;
+    oct_dataset *d = NULL;
+
+    oct_dataset_options_init(&few);
+    few.images = below(t, "items");
+    few.limit = 3;
+    assert_ok(t->ctx, oct_dataset_open(t->ctx, &few, &d));
+    oct_quantize_options_init(&o);
+    o.tail = "off";
+    o.lsq = 1;
+    assert_fails(t->ctx, oct_quantize(t->f->g, d, &o, &q), OCT_ERR_ARG, "too few");
+    o.adaround = 1;
+    assert_fails(t->ctx, oct_quantize(t->f->g, d, &o, &q), OCT_ERR_ARG, "one of them only");
+    oct_dataset_close(d);
+}
+
 /* The file has the very weights whose error was measured, and that error is smaller. */
 static void blocks_learn(void **state)
 {
@@ -313,6 +334,7 @@ static void blocks_learn(void **state)
                      now.last);
     }
     oct_dataset_close(d);
+    refuse(t);
 }
 
 int main(void)

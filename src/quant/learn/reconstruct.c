@@ -10,7 +10,11 @@
 
 #define VALUE_BYTES ((size_t)384 << 20)
 
-enum { BLOCK_SIZE = 4, STEPS = 500 };
+enum {
+    BLOCK_SIZE = 4,
+    STEPS = 500,
+    LEAST_PICTURES = 4 /* the fourth is the first that is held out */
+};
 /* How far something may go in all steps: AdaRound from one end to the other and back, LSQ to a code
  * some steps away. */
 #define ADAROUND_WAY 10.0
@@ -46,7 +50,7 @@ static oct_status read_settings(const oct_qmap *m, const oct_quantize_options *o
         .rate = o->reconstruct_rate > 0 ? o->reconstruct_rate
                                         : (o->lsq ? LSQ_WAY : ADAROUND_WAY) / steps,
         .seed = o->seed,
-        .n_threads = m->ctx->n_threads,
+        .n_threads = oct_ctx_threads(m->ctx),
     };
     return OCT_OK;
 }
@@ -201,6 +205,10 @@ oct_status oct_reconstruct(oct_qmap *m, oct_graph *bound, oct_feed *f,
         st = oct_block_values_new(bound, &w.blocks, f, VALUE_BYTES, own, &w.values);
         out->pictures = w.values.pictures;
     }
+    if (!st && out->pictures < LEAST_PICTURES)
+        st = oct_fail(m->ctx, OCT_ERR_ARG,
+                      "%lld pictures are too few for blocks to learn from: %d are the least",
+                      (long long)out->pictures, (int)LEAST_PICTURES);
     if (!st) st = run(&w, a);
     if (w.values.data[0]) oct_block_values_fini(&w.values);
     oct_arena_free(own);

@@ -110,10 +110,39 @@ static void trains_what_is_left(void **state)
                                   "--resume small.train/last.safetensors"),
                      0);
     assert_true(macs_of(p, "again.onnx") == left);
+    /* All at once: cut first, then trained. */
+    assert_int_equal(prune(p, FEW "-o once.onnx --flops-target 0.4 --prune-schedule baseline"), 0);
+    assert_non_null(strstr(p->last.out, "the network of the last epoch"));
+    assert_true(macs_of(p, "once.onnx") <= .6 * full);
     assert_int_equal(prune(p, FEW "-o no.onnx --flops-target 0.4 --prune-schedule slow"), 2);
     assert_non_null(strstr(p->last.err, "slow"));
     assert_int_equal(prune(p, FEW "-o no.onnx --time-target 0.4"), 2);
     assert_non_null(strstr(p->last.err, "flops"));
+}
+
+static bool differ(place *p, const char *a, const char *b)
+{
+    size_t n = 0, m = 0;
+    char *x = contents(p, a, &n), *y = contents(p, b, &m);
+    const bool same = n == m && memcmp(x, y, n) == 0;
+
+    free(x);
+    free(y);
+    return !same;
+}
+
+/* Only the statistics of norms differ from what is cut without pictures. */
+static void adapts_norms(void **state)
+{
+    place *p = *state;
+    double macs;
+
+    assert_int_equal(prune(p, "-o cut.onnx --channels 0.3"), 0);
+    macs = macs_of(p, "cut.onnx");
+    assert_int_equal(prune(p, FEW "-o adapted.onnx --channels 0.3 --bn-adapt 4"), 0);
+    assert_null(strstr(p->last.out, "last epoch"));
+    assert_true(macs_of(p, "adapted.onnx") == macs);
+    assert_true(differ(p, "adapted.onnx", "cut.onnx"));
 }
 
 int main(int argc, char **argv)
@@ -124,6 +153,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(says_why, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(refuses, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(trains_what_is_left, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(adapts_norms, setup_data, place_teardown),
     };
 
     if (argc < 2) return 2;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet prune: a network with fewer channels, at once or while it is trained. */
+#include <string.h>
+
 #include "cli/command/prune.h"
 #include "cli/command/train.h"
 #include "cli/guard.h"
@@ -9,7 +11,7 @@ typedef struct args {
     cli_train_args train; /* first: options of fields lie in it */
     const char *importance, *keep, *schedule;
     double flops, params, channels, time, most;
-    int64_t multiple, epochs, start;
+    int64_t multiple, epochs, start, bn_adapt;
     bool global, mask, zeros;
 } args;
 
@@ -42,6 +44,9 @@ static const cli_opt opts[] = {
      .help = "with --images: epochs in which it grows"},
     {CLI_INT, "prune-start", offsetof(args, start), "N", .def = "0",
      .help = "with --images: epochs before the first channel goes"},
+    {CLI_INT, "bn-adapt", offsetof(args, bn_adapt), "N", .def = "0",
+     .help = "with --images: do not train, but estimate the statistics of BatchNormalization anew "
+             "on N pictures"},
 #define OCT_FIELD           CLI_FIELD_ROW
 #define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
 #define OCT_FIELD_QUANTIZE(...)
@@ -66,6 +71,9 @@ static const cli_example examples[] = {
     {"prune net.onnx -o small.onnx --flops-target 0.4 --images train --annotations train.json "
      "--eval-images val --eval-annotations val.json --epochs 30 --prune-epochs 10",
      "The same, little by little in ten of 30 epochs of training"},
+    {"prune net.onnx -o small.onnx --flops-target 0.1 --importance bn_scale --images train "
+     "--annotations train.json --bn-adapt 200",
+     "Little, without training, but with statistics of norms that fit"},
     {"prune net.onnx -o small.onnx --channels 0.5 --importance l1 --multiple 16",
      "Half of the channels of each layer"},
     {"prune net.onnx -o small.onnx --flops-target 0.3 --global --keep head",
@@ -136,9 +144,15 @@ static oct_status train(cli *c, const args *a, const oct_prune_options *o, char 
                            .schedule = a->schedule,
                            .steps = (int32_t)(a->epochs > 1 << 20 ? 1 << 20 : a->epochs),
                            .start = (int32_t)(a->start > 1 << 20 ? 1 << 20 : a->start)};
-    cli_train_job j = {.c = c, .a = &a->train, .prune = &p};
+    cli_train_job j = {.c = c, .a = &a->train};
 
     if (o->mask) return cli_fail(c, OCT_ERR_ARG, "--mask is for pruning without --images");
+    j.norm_pictures = (int32_t)(a->bn_adapt > 1 << 20 ? 1 << 20 : a->bn_adapt);
+    /* All at once: the network is cut first, and trains faster. */
+    if (j.norm_pictures || (strcmp(a->schedule, "baseline") == 0 && !a->start))
+        j.cut = o;
+    else
+        j.prune = &p;
     return cli_train_job_run(&j, files);
 }
 

@@ -55,7 +55,9 @@ typedef struct cli_train_job {
     oct_train_options options;
     oct_quantize_options quantize;  /* qat */
     const oct_train_pruning *prune; /* NULL: no channels are pruned */
-    oct_prune_result *pruned;       /* what was cut out in the end; NULL: nothing */
+    const oct_prune_options *cut;   /* what is cut out before training; NULL: nothing */
+    int32_t norm_pictures;          /* > 0: not trained; norms are adapted to so many pictures */
+    oct_prune_result *pruned;       /* what was cut out; NULL: nothing */
     cli_training t;
     char *folder, *last, *best;
     char *ptq, *unaligned; /* files of --table; NULL: not written */
@@ -64,7 +66,7 @@ typedef struct cli_train_job {
 /* The whole command. */
 oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files);
 
-/* The same for a job whose c, a, is_qat and prune are set. */
+/* The same for a job whose c, a, is_qat and what belongs to pruning are set. */
 oct_status cli_train_job_run(cli_train_job *j, char **files);
 
 /* --- train_open.c --- */

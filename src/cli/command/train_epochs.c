@@ -161,9 +161,12 @@ static oct_status work(cli_train_job *j, char **files)
     if ((st = cli_train_check(j))) return st;
     if ((st = cli_train_open(j))) return st;
     if (j->a->show_batch) return oct_train_draw_batch(j->t.train, j->a->show_batch);
-    if ((st = cli_train_epochs(j))) return st;
+    if (!j->norm_pictures && (st = cli_train_epochs(j))) return st;
     if ((st = cli_train_write(j))) return st;
-    st = cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
+    if (j->norm_pictures)
+        (void)rmdir(j->folder); /* it has no checkpoints */
+    else
+        st = cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
     if (!st && j->pruned) st = print_pruned(j);
     return !st && j->a->table ? cli_table_print_all(j) : st;
 }

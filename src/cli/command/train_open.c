@@ -159,6 +159,16 @@ static oct_status set_quantize(cli_train_job *j)
     return oct_recipe_line(j->recipe, &j->quantize.settings);
 }
 
+static oct_status cut_first(cli_train_job *j)
+{
+    oct_graph *small = NULL;
+    const oct_status st = oct_prune_run(j->g, j->cut, &small, &j->pruned);
+
+    oct_graph_free(j->g);
+    j->g = small;
+    return st;
+}
+
 oct_status cli_train_open(cli_train_job *j)
 {
     oct_status st;
@@ -168,8 +178,10 @@ oct_status cli_train_open(cli_train_job *j)
     if ((st = oct_recipe_lines(j->recipe, &j->options.settings))) return st;
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
     if ((st = cli_model_check_outputs(j->c, j->settings.outputs, j->g))) return st;
+    if (j->cut && (st = cut_first(j))) return st;
     if ((st = open_data(j))) return st;
     j->options.names = j->names;
+    if (j->norm_pictures > 0) j->options.norm_pictures = j->norm_pictures;
     j->options.prune = j->prune;
     j->options.tensorboard = j->files.tensorboard;
     if ((st = read_preprocess(j))) return st;

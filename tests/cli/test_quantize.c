@@ -346,6 +346,30 @@ static void options_without_effect_say_so(void **state)
     assert_int_equal(octet(p, QUANTIZE "--target-device VPU"), 2); /* place.c has no such word */
 }
 
+/* What blocks learned is told, and is the same again. */
+static void blocks_learn_on_request(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(octet(p, QUANTIZE "--lsq --steps 8 --weight-bits 4 --seed 3"), 0);
+    must_contain(p->last.out, "block by block, from 4 pictures\n");
+    must_contain(p->last.out, "block that learned, from");
+    assert_int_equal(octet(p, "quantize net.onnx -o other.onnx --images img --lsq --steps 8 "
+                              "--weight-bits 4 --seed 3 --json"),
+                     0);
+    assert_same_file(p, "out.onnx", "other.onnx");
+    j = printed_json(p);
+    assert_true(number(j, "learned") >= 0);
+    assert_true(json_array_size(json_object_get(j, "blocks")) > 0);
+    json_decref(j);
+    assert_int_equal(octet(p, QUANTIZE "--adaround --steps 8"), 0);
+    assert_int_equal(octet(p, QUANTIZE "--adaround --lsq"), 2);
+    must_contain(p->last.err, "one of them only");
+    assert_int_equal(octet(p, QUANTIZE "--lsq --limit 2"), 2);
+    must_contain(p->last.err, "2 pictures are too few");
+}
+
 /* --- recipes --- */
 
 static void recipe_equals_command_line(void **state)
@@ -469,6 +493,7 @@ int main(int argc, char **argv)
         TEST(takes_tensors),
         TEST(the_size_of_the_network_counts),
         TEST(options_without_effect_say_so),
+        TEST(blocks_learn_on_request),
         TEST(says_what_it_assumes),
         TEST(takes_float16_networks),
         TEST(recipe_equals_command_line),

@@ -282,7 +282,7 @@ static void files_of_octet_keep_all_limits(void **state)
                  {"npu-pow2", 8, 1, OCT_DTYPE_I8},
                  {"npu-pow2", 16, 0, OCT_DTYPE_I16},
                  {"npu-pow2", 32, 0, OCT_DTYPE_I32},
-                 {"npu-pow2-pc", 0, 0, OCT_DTYPE_I8}};
+                 {"npu-pow2-pc", 0, 0, OCT_DTYPE_I16}};
     files *t = *state;
     oct_dataset *d = items(t, make_net(t->f), 2);
 

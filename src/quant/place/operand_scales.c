@@ -227,6 +227,49 @@ static oct_status find(trace *t, const oct_value *v, oct_arena *a, int64_t *n,
     return read_labels(t, v, a, n, out);
 }
 
+static void forget(trace *t)
+{
+    for (size_t s = 0; s < t->n; s++)
+        oct_tensor_unref(t->steps[s].labels);
+    oct_free(t->ctx, t->steps);
+    oct_free(t->ctx, t->stack);
+    oct_free(t->ctx, t->order);
+    oct_free(t->ctx, t->slot);
+}
+
+static oct_status mark_all(trace *t, const oct_value *v, uint8_t *mark)
+{
+    const oct_tensor *labels;
+    int32_t point, last = -1;
+
+    OCT_TRY(search(t, v));
+    if (t->is_float || t->n > MAX_TRACED) return OCT_OK;
+    if (is_uniform(t, &point)) {
+        mark[point] = 1;
+        return OCT_OK;
+    }
+    OCT_TRY(label_all(t));
+    labels = t->steps[t->slot[slot_of(t, v)]].labels;
+    for (int64_t i = 0; labels && i < oct_tensor_len(labels); i++) {
+        const int32_t label = ((const int32_t *)labels->data)[i];
+
+        if (label == last) continue;
+        last = label;
+        point = origin_of(t, label).point;
+        if (point >= 0) mark[point] = 1;
+    }
+    return OCT_OK;
+}
+
+oct_status oct_place_sources(const oct_qmap *m, const oct_value *v, uint8_t *mark)
+{
+    trace t = {.m = m, .ctx = m->ctx};
+    const oct_status st = mark_all(&t, v, mark);
+
+    forget(&t);
+    return st;
+}
+
 oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,
                              int64_t *n, oct_channel_source **out)
 {
@@ -243,12 +286,7 @@ oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i,
                    ? OCT_OK
                    : one_origin(oct_qmap_root_index(m, k), a, n, out);
     st = find(&t, v, a, n, out);
-    for (size_t s = 0; s < t.n; s++)
-        oct_tensor_unref(t.steps[s].labels);
-    oct_free(m->ctx, t.steps);
-    oct_free(m->ctx, t.stack);
-    oct_free(m->ctx, t.order);
-    oct_free(m->ctx, t.slot);
+    forget(&t);
     return st;
 }
 

@@ -90,6 +90,10 @@ typedef struct oct_channel_source {
 oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,
                              int64_t *n, oct_channel_source **out);
 
+/* mark[point] = 1 for each point that elements of v come from, through nodes that only move data;
+ * none if some are float. */
+oct_status oct_place_sources(const oct_qmap *m, const oct_value *v, uint8_t *mark);
+
 /*
  * Which scale each channel of operand `i` of `node` has: scale[c], zero[c] for the value's
  * channels (axis 1; n = 1 if they are all the same). False: the operand is float.

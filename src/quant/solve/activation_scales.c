@@ -82,7 +82,7 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen,
     float *scale = oct_arena_array(a, (size_t)n + 1, sizeof(float));
     int32_t *zero = oct_arena_array(a, (size_t)n + 1, sizeof(int32_t));
     bool is_snapped = false;
-    const char *by;
+    const char *by, *after;
 
     if (!low || !high || !scale || !zero) return OCT_ERR_MEMORY;
     OCT_TRY(oct_observer_solve(seen, &p->spec, low, high));
@@ -96,8 +96,9 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen,
     p->has_seen = seen->seen_low <= seen->seen_high;
     p->seen_low = seen->seen_low;
     p->seen_high = seen->seen_high;
-    by = oct_arena_printf(a, "%s%s%s%s%s", seen->row->name, seen->options.follow ? " after " : "",
-                          seen->options.follow ? oct_activation_after(p->value).name : "",
+    after = seen->options.follow ? oct_activation_after(p->value).name : "";
+    if (seen->options.follow && !*after) after = "Sigmoid"; /* score_points.c */
+    by = oct_arena_printf(a, "%s%s%s%s%s", seen->row->name, *after ? " after " : "", after,
                           n > 1 && p->channel_share < 1.0f ? ", balanced channels" : "",
                           is_snapped ? ", SiLU grid" : "");
     if (!by) return OCT_ERR_MEMORY;

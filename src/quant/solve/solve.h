@@ -18,6 +18,9 @@ bool oct_qpoint_is_observed(const oct_qpoint *p);
  * nothing else consumes it. Other points are left alone. */
 oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o);
 
+/* By point: 1 if only Sigmoids read its value, through nodes that move data (score_points.c). */
+oct_status oct_score_points(const oct_qmap *m, oct_arena *a, uint8_t **out);
+
 /* By point: how much each channel counts for the dense layers that consume it, 1 on average; NULL:
  * none does (channel_scales.c). */
 oct_status oct_channel_importance(const oct_qmap *m, oct_arena *a, double ***out);

@@ -51,6 +51,14 @@ oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_op
     return OCT_OK;
 }
 
+static void follow_sigmoid(oct_observer_options *o)
+{
+    static const oct_following_act sigmoid = {.act = {.kind = OCT_ACT_SIGMOID}, .name = "Sigmoid"};
+
+    o->follow = apply_activation;
+    o->follow_user = &sigmoid;
+}
+
 /* Correcting the bias of a weighted node needs the mean of its input. */
 static bool needs_means(const oct_qpoint *p, const oct_quantize_options *o)
 {
@@ -58,8 +66,8 @@ static bool needs_means(const oct_qpoint *p, const oct_quantize_options *o)
            !(o->bias_correction && strcmp(o->bias_correction, "none") == 0);
 }
 
-oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
-                           oct_calibration *c)
+static oct_status watch_all(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
+                            const uint8_t *is_score, oct_calibration *c)
 {
     for (int32_t i = 0; i < m->n_points; i++) {
         const oct_qpoint *p = &m->points[i];
@@ -68,10 +76,23 @@ oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_qua
         if (oct_qpoint_is_observed(p)) {
             choose_observer(m, p, t, o, &range);
             OCT_TRY(oct_preact_observer(m, i, &range));
+            if (is_score[i] && !range.follow) follow_sigmoid(&range);
             OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
         }
         if (needs_means(p, o) && p->node->in[0] && !p->node->in[0]->data)
             OCT_TRY(oct_calibration_watch(c, p->node->in[0], NULL, true));
     }
     return OCT_OK;
+}
+
+oct_status oct_solve_watch(const oct_qmap *m, const oct_target *t, const oct_quantize_options *o,
+                           oct_calibration *c)
+{
+    oct_arena *a = oct_arena_new(m->ctx);
+    uint8_t *is_score = NULL;
+    oct_status st = a ? oct_score_points(m, a, &is_score) : OCT_ERR_MEMORY;
+
+    if (!st) st = watch_all(m, t, o, is_score, c);
+    oct_arena_free(a);
+    return st;
 }

@@ -103,9 +103,9 @@ static const char *const npu_ops[] = {
 };
 
 /* Biases of NPUs have a power of two of their own and 8 bits by default (as Quark's XINT8). */
-#define POW2_BIAS                                                                                  \
+#define POW2_BIAS(bits_)                                                                           \
     {                                                                                              \
-        .bits = 8, .is_signed = true, .is_symmetric = true, .is_pow2 = true,                       \
+        .bits = (bits_), .is_signed = true, .is_symmetric = true, .is_pow2 = true,                 \
         .axis = OCT_QSPEC_PER_TENSOR                                                               \
     }
 
@@ -182,7 +182,7 @@ static const oct_target table[] = {
         .best_for = "NPUs with power-of-two scales",
         .act = S8_POW2(OCT_QSPEC_PER_TENSOR),
         .weight = S8_POW2(OCT_QSPEC_PER_TENSOR),
-        .bias_spec = POW2_BIAS,
+        .bias_spec = POW2_BIAS(8),
         .bias = OCT_BIAS_POW2,
         .concat = OCT_CONCAT_SHARE,
         .flags = OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_QDQ_AFTER_MOVES |
@@ -198,7 +198,7 @@ static const oct_target table[] = {
         .best_for = "NPUs with power-of-two scales for each channel",
         .act = S8_POW2(OCT_QSPEC_PER_TENSOR),
         .weight = S8_POW2(0),
-        .bias_spec = POW2_BIAS,
+        .bias_spec = POW2_BIAS(16),
         .bias = OCT_BIAS_POW2,
         .concat = OCT_CONCAT_KEEP,
         .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_CHANNELS_AT_DENSE |

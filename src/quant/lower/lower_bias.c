@@ -160,10 +160,12 @@ static oct_status lower_bias(oct_lowering *l, oct_node *n, int32_t b, const oct_
     } else {
         OCT_TRY(oct_accumulator_scales(l->m, from, len, l->arena, &sums));
         oct_bias_scales(spec, n->in[b]->data->data, len, &sums);
-        params.dtype = oct_qspec_dtype(spec);
         params.n = sums.n;
         params.scale = sums.s;
     }
+    /* 16 bits are stored in 32: as a type they need opset 21, whose int8 activations ONNX Runtime
+     * refuses. */
+    params.dtype = spec->bits <= 8 ? oct_qspec_dtype(spec) : OCT_DTYPE_I32;
     params.base = n->in[b]->name;
     params.axis = 0;
     if (params.n < 1 || (params.n > 1 && (n->in[b]->type.rank != 1 || params.n != len)))

@@ -201,10 +201,19 @@ static int least_bias_shift(const oct_npu_site *s, int64_t k)
     return oct_node_is(u, &oct_op_leaky_relu) ? 0 : OCT_MIN(0, cut(s, k) - SUM_BITS);
 }
 
-/* 32 bits are added without a shift. */
+/* More than 16 bits are added without a shift. 16 may be stored as 32. */
 static int wide_bias_shift(const oct_npu_site *s, int64_t k)
 {
-    return s->bias->spec.bits == 32 ? bias_shift(s, k) : 0;
+    const oct_qpoint *p = s->bias;
+    const oct_tensor *t = p->value->data;
+    bool is_wide = p->spec.bits > 16 && !t;
+
+    for (int64_t i = 0; t && p->spec.bits > 16 && i < oct_tensor_len(t); i++) {
+        const double scale = (double)p->scale[p->n > 1 ? i % p->n : 0];
+
+        is_wide |= !(fabs(oct_tensor_get_f64(t, i)) < 0x1p15 * scale);
+    }
+    return is_wide ? bias_shift(s, k) : 0;
 }
 
 static int result_apart(const oct_npu_site *s, int64_t k)

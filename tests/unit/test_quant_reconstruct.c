@@ -77,6 +77,29 @@ static void rounding_ends_on_codes(void **state)
     oct_arena_free(a);
 }
 
+/* Codes that rounding the taps together chose are where learning begins; clipped ones stay clipped.
+ */
+static void learning_begins_at_the_codes_there_are(void **state)
+{
+    fixture *f = *state;
+    oct_arena *a = oct_arena_new(f->ctx);
+    float v[N_WEIGHTS], now[N_WEIGHTS], then[N_WEIGHTS];
+    oct_rounding r;
+    weight w;
+
+    make_weight(f, &w, float_weights);
+    assert_ok(f->ctx, oct_rounding_make(&w.p, OCT_ROUNDING_LSQ, a, &r));
+    oct_rounding_start(&r, float_weights, v);
+    oct_rounding_values(&r, v, true, now);
+    now[0] += r.unit[0]; /* not the nearest */
+    now[4] -= r.unit[4];
+    oct_rounding_hold(&r, now, v);
+    oct_rounding_values(&r, v, true, then);
+    for (int i = 0; i < N_WEIGHTS; i++)
+        assert_true(fabsf(then[i] - now[i]) < 1e-6f);
+    oct_arena_free(a);
+}
+
 /* Of sum(c * w(v)) + lambda * cost, against differences. */
 static void rounding_has_gradients(void **state)
 {
@@ -342,6 +365,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounding_begins_where_weights_are),
         cmocka_unit_test_setup_teardown(rounding_ends_on_codes, setup, teardown),
+        cmocka_unit_test_setup_teardown(learning_begins_at_the_codes_there_are, setup, teardown),
         cmocka_unit_test_setup_teardown(rounding_has_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),

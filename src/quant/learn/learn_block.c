@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "optim/gradients.h"
 #include "optim/optimizer.h"
+#include "quant/solve/solve.h"
 
 /*
  * AdaRound's costs of values between codes: none in the first part of the steps, then a power that
@@ -70,9 +71,12 @@ static oct_status start_layer(learner *l, int32_t i)
     oct_params *p = &l->net->params;
     oct_param *bias = k->bias >= 0 ? &p->v[k->bias] : NULL;
     const int64_t at = p->v[k->weight].offset;
+    float *now = NULL;
 
     OCT_TRY(oct_rounding_make(k->point, l->o->kind, l->a, &l->rounding[i]));
     oct_rounding_start(&l->rounding[i], l->net->values + at, l->theta + at);
+    OCT_TRY(oct_weight_values(k->point, false, l->a, &now));
+    oct_rounding_hold(&l->rounding[i], now, l->theta + at);
     if (!bias) return OCT_OK;
     memcpy(l->theta + bias->offset, l->net->values + bias->offset,
            (size_t)bias->len * sizeof(float));

@@ -85,6 +85,18 @@ void oct_rounding_start(const oct_rounding *r, const float *w, float *v)
     }
 }
 
+void oct_rounding_hold(const oct_rounding *r, const float *now, float *v)
+{
+    const float half = 0.49f; /* of a step: not on a tie */
+
+    for (int64_t i = 0; i < r->len && r->kind == OCT_ROUNDING_LSQ; i++) {
+        const float code = rintf(now[i] / r->unit[i]);
+
+        if (code > r->low && v[i] < code - half) v[i] = code - half;
+        if (code < r->high && v[i] > code + half) v[i] = code + half;
+    }
+}
+
 static float code_at_end(const oct_rounding *r, float v, int64_t i)
 {
     if (r->kind == OCT_ROUNDING_ADAROUND) return r->base[i] + (v >= 0 ? 1.0f : 0.0f);

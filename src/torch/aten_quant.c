@@ -36,26 +36,35 @@ static void read_scale(oct_aten *a, oct_dtype codes, oct_value **scale, oct_valu
     if (!by_channel && *zero && (*zero)->type.rank == 1) *zero = oct_aten_squeeze(a, *zero, 0);
 }
 
-/* Codes may be narrower than their type (0..127, -127..127): then x is clipped before. */
-static oct_value *clip_to_codes(oct_aten *a, oct_value *x, oct_dtype codes, const oct_value *scale,
-                                const oct_value *zero)
+/* The number that a code stands for, for each channel: (code - zero) * scale, to broadcast to x. */
+static oct_value *number_of(oct_aten *a, oct_value *x, double code, oct_value *scale,
+                            oct_value *zero)
 {
-    double low, high;
-    const oct_tensor *s = scale ? scale->data : NULL, *z = zero ? zero->data : NULL;
+    const int32_t rank = oct_aten_rank(a, x);
+    oct_value *v =
+        ATEN2(sub, oct_aten_scalar(a, OCT_DTYPE_F32, code), oct_aten_cast(a, zero, OCT_DTYPE_F32));
+    int64_t dims[OCT_MAX_RANK];
+
+    v = oct_aten_cast(a, ATEN2(mul, v, scale), x->type.dtype);
+    if (!oct_aten_has(a, "axis")) return v;
+    for (int32_t i = 0; i < rank; i++)
+        dims[i] = 1;
+    dims[oct_aten_axis(a, oct_aten_int(a, "axis", 0), rank)] = -1;
+    return oct_aten_reshape(a, v, dims, rank);
+}
+
+/* Codes may be narrower than their type (0..127, -127..127): then x is clipped before. */
+static oct_value *clip_to_codes(oct_aten *a, oct_value *x, oct_dtype codes, oct_value *scale,
+                                oct_value *zero)
+{
+    double low, high, from, to;
 
     range_of(codes, &low, &high);
-    const double from = oct_aten_f64(a, "quant_min", low), to = oct_aten_f64(a, "quant_max", high);
-
+    from = oct_aten_f64(a, "quant_min", low);
+    to = oct_aten_f64(a, "quant_max", high);
     if (a->b->status || (from <= low && to >= high)) return x;
-    if (!s || oct_tensor_len(s) != 1 || !z || oct_tensor_len(z) != 1) {
-        if (from == -to && from == low + 1) return x; /* symmetric weights never reach it */
-        oct_aten_fail(a, OCT_ERR_UNSUPPORTED, "a narrow range of codes for each channel");
-        return NULL;
-    }
-    const double scale_v = oct_tensor_get_f64(s, 0), zero_v = oct_tensor_get_f64(z, 0);
-
-    return ATEN3(clip, x, oct_aten_scalar(a, x->type.dtype, (from - zero_v) * scale_v),
-                 oct_aten_scalar(a, x->type.dtype, (to - zero_v) * scale_v));
+    if (from > low) x = ATEN2(max, x, number_of(a, x, from, scale, zero));
+    return to < high && x ? ATEN2(min, x, number_of(a, x, to, scale, zero)) : x;
 }
 
 static void convert(oct_aten *a, const oct_op *op)

@@ -9,7 +9,7 @@
 #include "train/checkpoint.h"
 #include "train/train.h"
 
-#define NOTE_BATCH "batch" /* of the epoch at work, from 0: what comes next */
+#define NOTE_BATCH "batch" /* of the epoch at work, from 0: what comes next; all: its end */
 #define NOTE_BEST  "best"  /* EPOCH ACCURACY */
 
 static void describe(const oct_train *t, oct_run_state *r)
@@ -61,7 +61,7 @@ static oct_status read_batch(oct_train *t, const oct_checkpoint *c, const char *
     char *end = NULL;
 
     *out = text ? strtoll(text, &end, 10) : -1;
-    if (!text || *end || *out < 0 || *out >= t->n_batches)
+    if (!text || *end || *out < 0 || *out > t->n_batches)
         return oct_fail(t->ctx, OCT_ERR_FORMAT,
                         "%s: the checkpoint does not say which of %" PRId64 " batches comes next; "
                         "is it of other pictures?",

@@ -219,7 +219,7 @@ oct_status oct_train_run(oct_train *t, oct_train_epoch *out)
     if (oct_train_is_done(t))
         return oct_fail(t->ctx, OCT_ERR_STATE, "all %d epochs are trained", (int)t->s.epochs);
     (void)snprintf(what, sizeof(what), "epoch %d of %d", (int)t->epoch + 1, (int)t->s.epochs);
-    OCT_TRY(oct_batches_seek(t->batches, t->epoch, t->batch));
+    if (t->batch < t->n_batches) OCT_TRY(oct_batches_seek(t->batches, t->epoch, t->batch));
     oct_train_net_set_epoch(t->net, t->epoch);
     if (t->pruning) OCT_TRY(prune(t));
     while (t->batch < t->n_batches) {

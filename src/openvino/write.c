@@ -130,6 +130,12 @@ oct_status oct_to_ir_same(oct_to_ir *w, const oct_node *n, const char *type, con
     return w->ir.status;
 }
 
+oct_ir_at oct_to_ir_ints(oct_to_ir *w, const oct_node *n, const char *suffix, const int64_t *v,
+                         int64_t len)
+{
+    return oct_ir_ints(&w->ir, oct_ir_name(&w->ir, n->name, suffix), v, len, false);
+}
+
 /* --- attributes --- */
 
 int64_t oct_to_ir_int(const oct_node *n, const char *name, int64_t otherwise)

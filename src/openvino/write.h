@@ -38,9 +38,9 @@ oct_ir_at oct_to_ir_emit(oct_to_ir *w, const oct_node *n, const char *suffix, co
 oct_ir_at oct_to_ir_binary(oct_to_ir *w, const oct_node *n, const char *suffix, const char *type,
                            oct_ir_at a, oct_ir_at b, const oct_type *out);
 
-/* The constant floats of a value, which may be codes that are dequantized; NULL: it is none. The
- * caller releases it. */
-oct_status oct_to_ir_floats(oct_to_ir *w, const oct_value *v, oct_tensor **out);
+/* A constant list of integers, made for the node under the name NODE/suffix. */
+oct_ir_at oct_to_ir_ints(oct_to_ir *w, const oct_node *n, const char *suffix, const int64_t *v,
+                         int64_t len);
 
 /* A constant, or what dequantizes constant codes, under another shape; else a Reshape. */
 oct_ir_at oct_to_ir_reshaped(oct_to_ir *w, const oct_node *n, const oct_value *v,

@@ -11,12 +11,6 @@ static oct_ir_at scalar(oct_to_ir *w, const oct_node *n, const char *suffix, dou
     return oct_ir_scalar(&w->ir, oct_ir_name(&w->ir, n->name, suffix), v);
 }
 
-static oct_ir_at ints(oct_to_ir *w, const oct_node *n, const char *suffix, const int64_t *v,
-                      int64_t len)
-{
-    return oct_ir_ints(&w->ir, oct_ir_name(&w->ir, n->name, suffix), v, len, false);
-}
-
 /* --- activations --- */
 
 /* Constant limits are a Clamp, others a Maximum and a Minimum. */
@@ -160,7 +154,7 @@ static oct_status normalize(oct_to_ir *w, const oct_node *n, const int64_t *axes
     const oct_type *t = &n->out[0]->type;
     oct_ir_at in[2] = {oct_to_ir_in(w, n, 0)}, y;
 
-    in[1] = ints(w, n, "axes", axes, n_axes);
+    in[1] = oct_to_ir_ints(w, n, "axes", axes, n_axes);
     y = oct_to_ir_emit(w, n, "mvn", "MVN", "opset6", in, 2, t);
     oct_ir_attr_f64(&w->ir, "eps", oct_to_ir_f64(n, "epsilon", 1e-5));
     oct_ir_attr_bool(&w->ir, "normalize_variance", true);
@@ -212,7 +206,7 @@ oct_status oct_to_ir_lrn(oct_to_ir *w, const oct_node *n)
     const int64_t channels = 1;
     oct_ir_at in[2] = {oct_to_ir_in(w, n, 0)}, y;
 
-    in[1] = ints(w, n, "axes", &channels, 1);
+    in[1] = oct_to_ir_ints(w, n, "axes", &channels, 1);
     y = oct_to_ir_emit(w, n, NULL, "LRN", "opset1", in, 2, &n->out[0]->type);
     oct_ir_attr_f64(&w->ir, "alpha", oct_to_ir_f64(n, "alpha", 1e-4));
     oct_ir_attr_f64(&w->ir, "beta", oct_to_ir_f64(n, "beta", 0.75));
@@ -237,7 +231,7 @@ oct_status oct_to_ir_reduce(oct_to_ir *w, const oct_node *n)
             return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "its axes are not known");
         for (int32_t i = 0; i < rank; i++)
             all[i] = i;
-        in[1] = ints(w, n, "axes", all, rank);
+        in[1] = oct_to_ir_ints(w, n, "axes", all, rank);
     }
     y = oct_to_ir_emit(w, n, NULL, n->op->name, is_norm ? "opset4" : "opset1", in, 2,
                        &n->out[0]->type);

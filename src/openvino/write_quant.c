@@ -63,7 +63,9 @@ static oct_type params_type(const oct_node *n, int32_t rank, int64_t axis)
 
 /* --- constants --- */
 
-oct_status oct_to_ir_floats(oct_to_ir *w, const oct_value *v, oct_tensor **out)
+/* The constant floats of a value, which may be codes that are dequantized; NULL: it is none. The
+ * caller releases it. */
+static oct_status floats_of(const oct_value *v, oct_tensor **out)
 {
     oct_tensor *in[3] = {NULL}, *y = NULL;
 
@@ -76,7 +78,6 @@ oct_status oct_to_ir_floats(oct_to_ir *w, const oct_value *v, oct_tensor **out)
     for (int32_t i = 0; i < v->producer->n_in; i++)
         in[i] = oct_node_const(v->producer, i);
     OCT_TRY(oct_node_eval(v->producer, in, &y, NULL));
-    (void)w;
     *out = y;
     return OCT_OK;
 }
@@ -143,7 +144,7 @@ static oct_ir_at float_const(oct_to_ir *w, const oct_value *v, const oct_type *t
     oct_tensor *t = NULL, *view = NULL;
     oct_type type = *to;
 
-    if (!w->ir.status) w->ir.status = oct_to_ir_floats(w, v, &t);
+    if (!w->ir.status) w->ir.status = floats_of(v, &t);
     if (w->ir.status) return (oct_ir_at){-1, 0};
     type.dtype = t->type.dtype;
     w->ir.status = oct_tensor_view(w->ir.ctx, t, &type, &view);

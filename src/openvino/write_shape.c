@@ -5,12 +5,6 @@
 #include "op/op.h"
 #include "openvino/write.h"
 
-static oct_ir_at ints(oct_to_ir *w, const oct_node *n, const char *suffix, const int64_t *v,
-                      int64_t len)
-{
-    return oct_ir_ints(&w->ir, oct_ir_name(&w->ir, n->name, suffix), v, len, false);
-}
-
 static oct_ir_at one_int(oct_to_ir *w, const oct_node *n, const char *suffix, int64_t v)
 {
     return oct_ir_ints(&w->ir, oct_ir_name(&w->ir, n->name, suffix), &v, 1, true);
@@ -49,7 +43,8 @@ oct_status oct_to_ir_split(oct_to_ir *w, const oct_node *n)
             return oct_node_fail(n, OCT_ERR_UNSUPPORTED, "the sizes of its results are not known");
     }
     in[1] = one_int(w, n, "axis", axis);
-    in[2] = oct_node_in(n, 1) ? oct_to_ir_in(w, n, 1) : ints(w, n, "lengths", length, n->n_out);
+    in[2] = oct_node_in(n, 1) ? oct_to_ir_in(w, n, 1)
+                              : oct_to_ir_ints(w, n, "lengths", length, n->n_out);
     y = oct_ir_add(&w->ir, n->name, "VariadicSplit", "opset1", in, 3, out, n->n_out);
     for (int32_t i = 0; i < n->n_out; i++)
         OCT_TRY(oct_to_ir_done(w, n, i, (oct_ir_at){y.layer, i}));
@@ -70,8 +65,8 @@ oct_status oct_to_ir_slice(oct_to_ir *w, const oct_node *n)
         one[i] = 1;
         axis[i] = i;
     }
-    in[3] = oct_node_in(n, 4) ? oct_to_ir_in(w, n, 4) : ints(w, n, "steps", one, len);
-    in[4] = oct_node_in(n, 3) ? oct_to_ir_in(w, n, 3) : ints(w, n, "axes", axis, len);
+    in[3] = oct_node_in(n, 4) ? oct_to_ir_in(w, n, 4) : oct_to_ir_ints(w, n, "steps", one, len);
+    in[4] = oct_node_in(n, 3) ? oct_to_ir_in(w, n, 3) : oct_to_ir_ints(w, n, "axes", axis, len);
     return finish(w, n, "Slice", "opset8", in, 5);
 }
 
@@ -100,7 +95,7 @@ oct_status oct_to_ir_flatten(oct_to_ir *w, const oct_node *n)
             shape[0] *= t->dim[i];
         }
     }
-    in[1] = ints(w, n, "shape", shape, 2);
+    in[1] = oct_to_ir_ints(w, n, "shape", shape, 2);
     y = oct_to_ir_emit(w, n, NULL, "Reshape", "opset1", in, 2, &n->out[0]->type);
     oct_ir_attr_bool(&w->ir, "special_zero", true);
     return oct_to_ir_done(w, n, 0, y);
@@ -118,7 +113,7 @@ oct_status oct_to_ir_transpose(oct_to_ir *w, const oct_node *n)
     for (int32_t i = 0; i < rank; i++)
         order[i] =
             perm && perm->kind == OCT_ATTR_INTS && perm->n == rank ? perm->is[i] : rank - 1 - i;
-    in[1] = ints(w, n, "order", order, rank);
+    in[1] = oct_to_ir_ints(w, n, "order", order, rank);
     return finish(w, n, "Transpose", "opset1", in, 2);
 }
 
@@ -161,8 +156,8 @@ oct_status oct_to_ir_pad(oct_to_ir *w, const oct_node *n)
         begin[i] = oct_tensor_get_i64(pads, i);
         end[i] = oct_tensor_get_i64(pads, rank + i);
     }
-    in[1] = ints(w, n, "pads_begin", begin, rank);
-    in[2] = ints(w, n, "pads_end", end, rank);
+    in[1] = oct_to_ir_ints(w, n, "pads_begin", begin, rank);
+    in[2] = oct_to_ir_ints(w, n, "pads_end", end, rank);
     if (oct_node_in(n, 2)) in[3] = oct_to_ir_in(w, n, 2);
     y = oct_to_ir_emit(w, n, NULL, "Pad", "opset12", in, oct_node_in(n, 2) ? 4 : 3,
                        &n->out[0]->type);
@@ -216,11 +211,11 @@ static oct_status resize_inputs(oct_to_ir *w, const oct_node *n, oct_ir_at in[3]
     in[0] = oct_to_ir_in(w, n, 0);
     if (*by_size) {
         oct_tensor_unref(t);
-        in[1] = ints(w, n, "sizes", size, k);
+        in[1] = oct_to_ir_ints(w, n, "sizes", size, k);
     } else {
         in[1] = oct_ir_const(&w->ir, oct_ir_name(&w->ir, n->name, "scales"), t);
     }
-    in[2] = ints(w, n, "axes", axis, k);
+    in[2] = oct_to_ir_ints(w, n, "axes", axis, k);
     return w->ir.status;
 }
 

@@ -4,13 +4,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/quantize_net.h"
+#include "cli/train_place.h"
 
 /* The demo's detector, and a few pictures of shapes. */
 static char detector[1024];
 
-#define DATA "--images s/train --annotations s/train.json --labels s/names.txt "
-#define FEW  "--epochs 2 --batch 2 --augment none --warmup-epochs -1 "
+#define FEW "--epochs 2 --batch 2 --augment none --warmup-epochs -1 "
 
 static int train(place *p, const char *more)
 {
@@ -19,28 +18,6 @@ static int train(place *p, const char *more)
     assert_true(snprintf(words, sizeof(words), "train %s " DATA FEW "%s", detector, more) <
                 (int)sizeof(words));
     return octet(p, words);
-}
-
-static int setup_data(void **state)
-{
-    place *p;
-
-    if (place_setup(state)) return -1;
-    p = *state;
-    return octet(p, "synth --out s --split train --count 6 --size 128 --seed 3");
-}
-
-static json_t *line(place *p, int i)
-{
-    const char *text = p->last.out;
-    json_t *j;
-
-    for (; i > 0 && text; i--)
-        text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL;
-    assert_non_null(text);
-    j = json_loads(text, JSON_DISABLE_EOF_CHECK, NULL);
-    assert_non_null(j);
-    return j;
 }
 
 static void writes_a_network_and_checkpoints(void **state)

@@ -8,6 +8,7 @@
 
 #include "op/op.h"
 #include "quant/learn/fake_parts.h"
+#include "quant/solve/solve.h"
 
 /* --- constants --- */
 
@@ -76,10 +77,9 @@ static bool is_rounded(const oct_qpoint *p)
 /* The bias of a layer, if nothing else reads it. */
 static oct_value *own_bias(const oct_node *n)
 {
-    oct_value *v = NULL;
+    const int32_t b = oct_operand_of_role(n, OCT_QROLE_BIAS);
+    oct_value *v = b >= 0 ? oct_node_in(n, b) : NULL;
 
-    for (int32_t i = 0; i < n->n_in && i < OCT_MAX_IN; i++)
-        if (n->op->quant.in[i] == OCT_QROLE_BIAS) v = n->in[i];
     return v && v->data && v->type.dtype == OCT_DTYPE_F32 && v->n_users == 1 ? v : NULL;
 }
 

@@ -7,13 +7,6 @@
 #include "quant/lower/lower_parts.h"
 #include "quant/solve/solve.h"
 
-static int32_t operand_of_role(const oct_node *n, oct_qrole role)
-{
-    for (int32_t i = 0; i < OCT_MAX_IN; i++)
-        if (n->op->quant.in[i] == role) return i;
-    return -1;
-}
-
 /* --- nodes that cannot have a bias --- */
 
 /* The node's result becomes an Add of it and the shift, under the same name. */
@@ -44,7 +37,7 @@ oct_status oct_lowering_shifts(oct_lowering *l)
         const oct_qshift *s = &l->m->shifts[i];
         oct_node *n = l->nodes[s->node->id];
 
-        if (operand_of_role(n, OCT_QROLE_BIAS) >= 0) continue;
+        if (oct_operand_of_role(n, OCT_QROLE_BIAS) >= 0) continue;
         if (!oct_node_is(n, &oct_op_mat_mul))
             return oct_node_fail(n, OCT_ERR_STATE, "a shift for an operator without a bias");
         OCT_TRY(add_behind(l, n, s));
@@ -177,7 +170,7 @@ oct_status oct_lowering_biases(oct_lowering *l)
 {
     for (int32_t i = 0; i < l->n_nodes; i++) {
         oct_node *n = l->nodes[i];
-        const int32_t b = n ? operand_of_role(n, OCT_QROLE_BIAS) : -1;
+        const int32_t b = n ? oct_operand_of_role(n, OCT_QROLE_BIAS) : -1;
         const oct_qshift *s = b >= 0 && l->m->n_shifts ? oct_qmap_shift_of(l->m, l->from[i]) : NULL;
 
         if (b >= 0 && (s || oct_node_in(n, b))) OCT_TRY(lower_bias(l, n, b, s));

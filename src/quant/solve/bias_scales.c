@@ -13,7 +13,7 @@
 
 enum { FINER = 4 }; /* exponents below the one that covers all values: large ones are clipped */
 
-static int32_t operand_of_role(const oct_node *n, oct_qrole role)
+int32_t oct_operand_of_role(const oct_node *n, oct_qrole role)
 {
     for (int32_t i = 0; i < OCT_MAX_IN; i++)
         if (n->op->quant.in[i] == role) return i;
@@ -30,7 +30,7 @@ static int64_t group_of(const oct_node *n)
 oct_status oct_accumulator_scales(const oct_qmap *m, const oct_node *n, int64_t n_out, oct_arena *a,
                                   oct_scales *out)
 {
-    const int32_t w = operand_of_role(n, OCT_QROLE_WEIGHT);
+    const int32_t w = oct_operand_of_role(n, OCT_QROLE_WEIGHT);
     const int32_t k = w >= 0 ? oct_qmap_at(m, n, w) : -1;
     const oct_qpoint *p = k >= 0 ? &m->points[k] : NULL;
     const oct_qpoint *root = p ? oct_qmap_root(m, k) : NULL;

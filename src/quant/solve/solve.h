@@ -88,4 +88,7 @@ oct_status oct_ort_signs(oct_qmap *m);
  */
 oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, float **out);
 
+/* The operand that has this role in the node's row, or -1 (bias_scales.c). */
+int32_t oct_operand_of_role(const oct_node *n, oct_qrole role);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arguments of a call, by name. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,13 +97,22 @@ static bool is_known(oct_aten *a, const oct_arg *arg, int64_t *out)
     return s ? s->is_known : arg->kind == OCT_ARG_INT || arg->kind == OCT_ARG_BOOL;
 }
 
+/* Sizes, steps and axes that no tensor could have are refused here, so that products of two of them
+ * and sums with dimensions stay within 64 bits. */
+static bool is_sensible(oct_aten *a, const char *name, int64_t v)
+{
+    if (v >= -INT32_MAX && v <= INT32_MAX) return true;
+    oct_aten_fail(a, OCT_ERR_FORMAT, "argument '%s' is %" PRId64 ", too large", name, v);
+    return false;
+}
+
 int64_t oct_aten_int(oct_aten *a, const char *name, int64_t def)
 {
     const oct_arg *arg = oct_aten_arg(a, name);
     int64_t v;
 
     if (!arg) return def;
-    if (is_known(a, arg, &v)) return v;
+    if (is_known(a, arg, &v)) return is_sensible(a, name, v) ? v : def;
     missing(a, name, "a known integer");
     return def;
 }
@@ -148,6 +158,8 @@ int oct_aten_ints(oct_aten *a, const char *name, int64_t out[OCT_MAX_RANK])
     for (int i = 0; i < n; i++)
         if (!is_known(a, arg->kind == OCT_ARG_LIST ? &arg->list[i] : arg, &out[i]))
             missing(a, name, "a list of known integers");
+        else if (!is_sensible(a, name, out[i]))
+            out[i] = 0;
     return a->b->status ? 0 : n;
 }
 

@@ -30,7 +30,7 @@ BEGIN {
                     "io correct diagnose scales provenance npu_check widen_float16 quantized quantize", names, " ")
     for (i = 1; i <= n_quant; i++) order[names[i]] = i
     # A recipe fills in the options of others, and asks for the names that their tables list.
-    may_see_public["recipe"] = "tensor graph exec detect quant train"
+    may_see_public["recipe"] = "tensor graph exec detect prune quant train"
     may_see_public["report"] = "data detect eval" # figures and boxes to show
 }
 

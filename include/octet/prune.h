@@ -38,6 +38,9 @@ typedef struct oct_prune_options {
     void *gradient_user;
     int32_t zeros; /**< 1: instead of a target, channels go that are zero already: all weights that
                         make or read them are, as in a masked network (default 0) */
+    const char *only;   /**< PCRE: layers whose name does not match keep theirs; NULL: all match */
+    int32_t keep_first; /**< 1: layers that read the network's inputs keep theirs (default 0) */
+    int32_t keep_strided; /**< 1: convolutions with a stride keep theirs (default 0) */
 } oct_prune_options;
 
 OCT_API void oct_prune_options_init_sized(oct_prune_options *o, size_t struct_size);

@@ -86,6 +86,7 @@ typedef struct oct_recipe_train_job {
     const char *eval_images, *eval_annotations;
     int32_t eval_limit, eval_every, patience;
     const char *checkpoints, *tensorboard; /**< folders */
+    int32_t prune_bn_adapt; /**< pictures that norms of a pruned network are adapted to */
 } oct_recipe_train_job;
 
 OCT_API void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job);
@@ -96,7 +97,9 @@ OCT_API void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job 
  */
 OCT_API void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *o);
 OCT_API void oct_recipe_get_train(const oct_recipe *r, oct_train_options *o);
-OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o); /**< to calibrate */
+OCT_API void oct_recipe_get_prune(const oct_recipe *r, oct_prune_options *o);
+OCT_API void oct_recipe_get_pruning(const oct_recipe *r, oct_train_pruning *o); /**< not `prune` */
+OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o);  /**< to calibrate */
 OCT_API void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o);
 
 /** A row of the table of fields; strings are borrowed for ever. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/map.h"
-#include "base/regex.h"
 
 /* What is gathered of one unit. */
 typedef struct mark {
@@ -113,31 +112,4 @@ oct_status oct_prune_groups_find(oct_channels *c, oct_prune_groups *out)
     oct_free(c->ctx, marks);
     oct_free(c->ctx, count);
     return st;
-}
-
-/* A unit that any matching layer makes stays. */
-oct_status oct_prune_groups_protect(oct_prune_groups *g, const char *pattern)
-{
-    oct_channels *c = g->c;
-    oct_regex *re = NULL;
-
-    if (!pattern) return OCT_OK;
-    OCT_TRY(oct_regex_new(c->ctx, pattern, false, &re));
-    for (int32_t i = 0; i < c->n_cuts; i++) {
-        const oct_cut *k = &c->cuts[i];
-
-        if (k->role != OCT_CUT_OUT || !oct_regex_matches(re, k->node->name)) continue;
-        for (int64_t j = 0; j < k->n; j++)
-            if (k->unit[j] >= 0 && !c->units[k->unit[j]].why) {
-                c->units[k->unit[j]].why = "its layer is kept as it is";
-                c->units[k->unit[j]].node = k->node;
-            }
-    }
-    oct_regex_free(re);
-    for (int32_t i = 0; i < g->n; i++)
-        for (int32_t j = 0; j < g->groups[i].n && !g->groups[i].why; j++) {
-            g->groups[i].why = c->units[g->groups[i].units[j]].why;
-            g->groups[i].at = c->units[g->groups[i].units[j]].node;
-        }
-    return OCT_OK;
 }

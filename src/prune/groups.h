@@ -33,8 +33,8 @@ oct_status oct_prune_groups_find(oct_channels *c, oct_prune_groups *out);
 /* A copy of a network whose shapes are numbers, which can be followed. */
 oct_status oct_prune_prepare(const oct_graph *g, oct_graph **out);
 
-/* Layers whose name matches keep their channels. */
-oct_status oct_prune_groups_protect(oct_prune_groups *g, const char *pattern);
+/* Layers that the options name keep their channels (protect.c). */
+oct_status oct_prune_groups_protect(oct_prune_groups *g, const oct_prune_options *o);
 
 /* --- importance --- */
 

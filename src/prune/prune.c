@@ -78,7 +78,7 @@ static oct_status rank(oct_channels *c, const oct_prune_options *o, oct_prune_gr
     const oct_prune_gradients d = {o->gradient, o->gradient_user};
 
     OCT_TRY(oct_prune_groups_find(c, groups));
-    OCT_TRY(oct_prune_groups_protect(groups, o->keep));
+    OCT_TRY(oct_prune_groups_protect(groups, o));
     OCT_TRY(check_groups(groups));
     return oct_prune_score(groups, o->importance, &d);
 }

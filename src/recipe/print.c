@@ -240,6 +240,7 @@ static bool says_anything(const oct_recipe *r, const char *group)
 /* The command that such a recipe is for. */
 static const char *command_of(const oct_recipe *r)
 {
+    if (says_anything(r, "prune.")) return "prune";
     if (says_anything(r, "qat.") || (says_anything(r, "train.") && says_anything(r, "target")))
         return "qat";
     return says_anything(r, "train.") ? "train" : "quantize";

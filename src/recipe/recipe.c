@@ -149,6 +149,16 @@ void oct_recipe_get_train(const oct_recipe *r, oct_train_options *o)
     if (r->origin[OCT_RECIPE_SEED]) o->seed = r->values.quantize.seed;
 }
 
+void oct_recipe_get_prune(const oct_recipe *r, oct_prune_options *o)
+{
+    copy_set(r, offsetof(oct_recipe_values, prune), sizeof(r->values.prune), o, o->struct_size);
+}
+
+void oct_recipe_get_pruning(const oct_recipe *r, oct_train_pruning *o)
+{
+    copy_set(r, offsetof(oct_recipe_values, pruning), sizeof(r->values.pruning), o, o->struct_size);
+}
+
 void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job)
 {
     oct_recipe_train_job all = r->values.train_job;

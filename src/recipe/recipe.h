@@ -63,6 +63,8 @@ typedef struct oct_recipe_values {
     oct_quantize_options quantize;
     oct_recipe_train_job train_job;
     oct_train_options train;
+    oct_prune_options prune;
+    oct_train_pruning pruning;
 } oct_recipe_values;
 
 struct oct_recipe {

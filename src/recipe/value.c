@@ -79,12 +79,17 @@ static oct_status check_name(const reading *g, const oct_tree *t, const name_lis
 
 static oct_status read_text(const reading *g, const oct_tree *t, const char **out)
 {
-    static const name_list lists[] = {
-        {"TARGET", oct_target_name, NULL},     {"FAMILY", oct_family_name, "auto"},
-        {"RANGES", oct_observer_name, NULL},   {"PRESET", oct_train_preset_name, NULL},
-        {"LOSS", oct_loss_name, NULL},         {"OPTIMIZER", oct_optimizer_name, NULL},
-        {"SCHEDULE", oct_schedule_name, NULL}, {"EMA", oct_ema_name, NULL},
-        {"AUGMENT", oct_augment_name, NULL}};
+    static const name_list lists[] = {{"TARGET", oct_target_name, NULL},
+                                      {"FAMILY", oct_family_name, "auto"},
+                                      {"RANGES", oct_observer_name, NULL},
+                                      {"PRESET", oct_train_preset_name, NULL},
+                                      {"LOSS", oct_loss_name, NULL},
+                                      {"OPTIMIZER", oct_optimizer_name, NULL},
+                                      {"SCHEDULE", oct_schedule_name, NULL},
+                                      {"EMA", oct_ema_name, NULL},
+                                      {"AUGMENT", oct_augment_name, NULL},
+                                      {"IMPORTANCE", oct_prune_importance_name, NULL},
+                                      {"PRUNE-SCHEDULE", oct_prune_schedule_name, NULL}};
 
     OCT_TRY(scalar(g, t, "a text"));
     if (!*t->text) return oct_recipe_fail(g->r, g->s, t, "'%s' is empty", g->f->path);

@@ -72,13 +72,13 @@ static oct_status build(oct_pruning *p, const oct_graph *g, const oct_train_prun
     OCT_TRY(oct_prune_prepare(g, &p->g));
     OCT_TRY(oct_channels_find(p->g, &p->c));
     OCT_TRY(oct_prune_groups_find(p->c, &p->groups));
-    OCT_TRY(oct_prune_groups_protect(&p->groups, p->o.keep));
+    OCT_TRY(oct_prune_groups_protect(&p->groups, &p->o));
     p->schedule = oct_prune_schedule_find(name);
     p->target = *target_of(&p->o);
     p->initial = o->initial < p->target ? o->initial : p->target;
     p->steps = OCT_MAX(o->steps, 1);
     p->start = o->start;
-    p->o.keep = NULL; /* the caller's */
+    p->o.keep = p->o.only = NULL; /* the caller's */
     p->o.importance = oct_arena_strdup(p->c->arena, p->o.importance);
     p->param = oct_arena_array(p->c->arena, (size_t)p->c->n_cuts + 1, sizeof(*p->param));
     if (!p->o.importance || !p->param) return OCT_ERR_MEMORY;

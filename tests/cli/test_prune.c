@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet prune: what it prints, writes and refuses. */
+#include <signal.h>
+
 #include "cli/quantize_net.h"
 
 static char detector[1024];
@@ -145,6 +147,52 @@ static void adapts_norms(void **state)
     assert_true(differ(p, "adapted.onnx", "cut.onnx"));
 }
 
+/* Killed in the midst of epochs in which channels go, and resumed: the same bytes as without. What
+ * is asked for must be the same, down to each setting of pruning. */
+static void goes_on_bit_for_bit(void **state)
+{
+#define RUN FEW "--flops-target 0.4 --prune-epochs 3 --prune-start 1 --epochs 5 --quiet "
+    place *p = *state;
+    char words[2048];
+
+    assert_int_equal(prune(p, RUN "-o whole.onnx"), 0);
+    (void)snprintf(words, sizeof(words), "prune %s " RUN "-o part.onnx", detector);
+    for (int i = 0; i < 4; i++) {
+        (void)octet_interrupted(p, words, 500 + 250 * i, i % 2 ? SIGTERM : SIGKILL);
+        if (exists(p, "part.onnx")) break;
+        if (!exists(p, "part.train/last.safetensors")) continue;
+        (void)snprintf(words, sizeof(words),
+                       "prune %s " RUN "-o part.onnx --resume part.train/last.safetensors",
+                       detector);
+    }
+    if (!exists(p, "part.onnx")) assert_int_equal(octet(p, words), 0);
+    assert_false(differ(p, "whole.onnx", "part.onnx"));
+    assert_int_not_equal(prune(p, FEW "--flops-target 0.3 --prune-epochs 3 --prune-start 1 "
+                                      "--epochs 5 -o b.onnx --resume part.train/last.safetensors"),
+                         0);
+    assert_non_null(strstr(p->last.err, "prune.flops_target"));
+    assert_int_not_equal(prune(p, RUN "--importance l1 -o b.onnx "
+                                      "--resume part.train/last.safetensors"),
+                         0);
+    assert_non_null(strstr(p->last.err, "prune.importance"));
+}
+
+/* The settings of pruning as a recipe, and layers that are kept by what they are. */
+static void recipes_say_it_too(void **state)
+{
+    static const char recipe[] =
+        "prune: {channels: 0.3, keep_first: true, keep_strided: true, only: conv}\n";
+    place *p = *state;
+
+    write_file(p, "r.yaml", recipe, sizeof(recipe) - 1);
+    assert_int_equal(prune(p, "-o r.onnx --recipe r.yaml --print-recipe"), 0);
+    assert_non_null(strstr(p->last.out, "# octet prune"));
+    assert_non_null(strstr(p->last.out, "keep_strided: true"));
+    assert_int_equal(prune(p, "-o s.onnx --channels 0.3 --keep-first --keep-strided"), 0);
+    assert_non_null(strstr(p->last.out, "it is a first layer"));
+    assert_non_null(strstr(p->last.out, "its layer has a stride"));
+}
+
 int main(int argc, char **argv)
 {
     const char *root = getenv("OCTET_SOURCE_ROOT");
@@ -154,6 +202,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(refuses, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(trains_what_is_left, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(adapts_norms, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(recipes_say_it_too, place_setup, place_teardown),
     };
 
     if (argc < 2) return 2;

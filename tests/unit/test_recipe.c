@@ -364,6 +364,8 @@ static void every_field_reads_back(void **out)
                          : i == OCT_RECIPE_TRAIN_SCHEDULE                           ? "cosine"
                          : i == OCT_RECIPE_TRAIN_EMA                                ? "none"
                          : i == OCT_RECIPE_TRAIN_AUGMENT                            ? "light"
+                         : i == OCT_RECIPE_PRUNE_IMPORTANCE                         ? "l1"
+                         : i == OCT_RECIPE_PRUNE_SCHEDULE                           ? "baseline"
                                                                                     : "some text");
         }
         assert_ok(s->ctx, oct_recipe_set(s->r, f->path, word));

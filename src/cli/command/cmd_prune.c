@@ -7,46 +7,7 @@
 #include "cli/guard.h"
 #include "cli/model.h"
 
-typedef struct args {
-    cli_train_args train; /* first: options of fields lie in it */
-    const char *importance, *keep, *schedule;
-    double flops, params, channels, time, most;
-    int64_t multiple, epochs, start, bn_adapt;
-    bool global, mask, zeros;
-} args;
-
 static const cli_opt opts[] = {
-    {CLI_F64, "flops-target", offsetof(args, flops), "SHARE", .max = 1,
-     .help = "remove this share of the multiply-adds: 0.4"},
-    {CLI_F64, "params-target", offsetof(args, params), "SHARE", .max = 1,
-     .help = "remove this share of the weights"},
-    {CLI_F64, "channels", offsetof(args, channels), "SHARE", .max = 1,
-     .help = "remove this share of the channels of each layer"},
-    {CLI_F64, "time-target", offsetof(args, time), "SHARE", .max = 1,
-     .help = "remove this share of the time of a run, measured on this machine"},
-    {CLI_FLAG, "zeros", offsetof(args, zeros),
-     .help = "remove the channels that are zero already, of a masked network"},
-    {CLI_STR, "importance", offsetof(args, importance), "IMPORTANCE", .def = "l2",
-     .help = "what tells how much a channel matters"},
-    {CLI_FLAG, "global", offsetof(args, global),
-     .help = "let all layers compete, instead of taking the same share of each"},
-    {CLI_F64, "most", offsetof(args, most), "SHARE", .def = "0.9", .max = 1,
-     .help = "take at most this share of a layer's channels"},
-    {CLI_INT, "multiple", offsetof(args, multiple), "N", .def = "8", .min = 1,
-     .help = "leave a multiple of N channels: kernels like 8 or 16"},
-    {CLI_STR, "keep", offsetof(args, keep), "REGEX",
-     .help = "layers whose name matches keep their channels"},
-    {CLI_FLAG, "mask", offsetof(args, mask),
-     .help = "set channels to zero instead of cutting them out"},
-    {CLI_STR, "prune-schedule", offsetof(args, schedule), "PRUNE-SCHEDULE", .def = "exponential",
-     .help = "with --images: how the share grows to the target"},
-    {CLI_INT, "prune-epochs", offsetof(args, epochs), "N", .def = "10", .min = 1,
-     .help = "with --images: epochs in which it grows"},
-    {CLI_INT, "prune-start", offsetof(args, start), "N", .def = "0",
-     .help = "with --images: epochs before the first channel goes"},
-    {CLI_INT, "bn-adapt", offsetof(args, bn_adapt), "N", .def = "0",
-     .help = "with --images: do not train, but estimate the statistics of BatchNormalization anew "
-             "on N pictures"},
 #define OCT_FIELD           CLI_FIELD_ROW
 #define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
 #define OCT_FIELD_QUANTIZE(...)
@@ -54,8 +15,7 @@ static const cli_opt opts[] = {
 #define OCT_FIELD_QAT(...)
 #include <octet/recipe.def>
 #undef OCT_FIELD
-    CLI_OPT_RECIPE("read settings of training from a YAML or JSON file; options change what it "
-                   "says"),
+    CLI_OPT_RECIPE("read settings from a YAML or JSON file; options change what it says"),
     CLI_OPTS_TRAIN,
     {0},
 };
@@ -82,21 +42,14 @@ static const cli_example examples[] = {
     {0},
 };
 
-static oct_status fill_options(cli *c, const args *a, oct_prune_options *o)
+/* What to prune, by the recipe and what was typed. */
+static oct_status fill_options(cli *c, const oct_recipe *r, oct_prune_options *o)
 {
     oct_prune_options_init(o);
-    o->flops_target = a->flops;
-    o->params_target = a->params;
-    o->channels = a->channels;
-    o->time_target = a->time;
-    o->zeros = a->zeros;
-    o->importance = a->importance;
-    o->global = a->global;
-    o->most = a->most;
-    o->multiple = (int32_t)(a->multiple > 1 << 20 ? 1 << 20 : a->multiple);
-    o->keep = a->keep;
-    o->mask = a->mask;
-    if (a->flops > 0 || a->params > 0 || a->channels > 0 || a->time > 0 || a->zeros) return OCT_OK;
+    oct_recipe_get_prune(r, o);
+    if (o->flops_target > 0 || o->params_target > 0 || o->channels > 0 || o->time_target > 0 ||
+        o->zeros)
+        return OCT_OK;
     return cli_missing(c, "how much to prune: --flops-target 0.4, --params-target, --channels, "
                           "--time-target or --zeros");
 }
@@ -137,19 +90,20 @@ static oct_status check_files(cli *c, const oct_recipe_job *s)
 
 /* --- while training --- */
 
-static oct_status train(cli *c, const args *a, const oct_prune_options *o, char **files)
+static oct_status train(cli *c, const cli_train_args *a, const oct_recipe *r,
+                        const oct_prune_options *o, char **files)
 {
-    oct_train_pruning p = {.struct_size = sizeof(p),
-                           .prune = o,
-                           .schedule = a->schedule,
-                           .steps = (int32_t)(a->epochs > 1 << 20 ? 1 << 20 : a->epochs),
-                           .start = (int32_t)(a->start > 1 << 20 ? 1 << 20 : a->start)};
-    cli_train_job j = {.c = c, .a = &a->train};
+    oct_train_pruning p = {.struct_size = sizeof(p), .schedule = "exponential", .steps = 10};
+    oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
+    cli_train_job j = {.c = c, .a = a};
 
     if (o->mask) return cli_fail(c, OCT_ERR_ARG, "--mask is for pruning without --images");
-    j.norm_pictures = (int32_t)(a->bn_adapt > 1 << 20 ? 1 << 20 : a->bn_adapt);
+    oct_recipe_get_pruning(r, &p);
+    oct_recipe_get_train_job(r, &pictures);
+    p.prune = o;
+    j.norm_pictures = pictures.prune_bn_adapt;
     /* All at once: the network is cut first, and trains faster. */
-    if (j.norm_pictures || (strcmp(a->schedule, "baseline") == 0 && !a->start))
+    if (j.norm_pictures || (strcmp(p.schedule, "baseline") == 0 && !p.start))
         j.cut = o;
     else
         j.prune = &p;
@@ -158,27 +112,29 @@ static oct_status train(cli *c, const args *a, const oct_prune_options *o, char 
 
 static oct_status run(cli *c, const void *argp, char **files)
 {
-    const args *a = argp;
+    const cli_train_args *a = argp;
     oct_recipe_job s = {.struct_size = sizeof(s)};
     oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
     oct_recipe *r = NULL;
     oct_prune_options o;
     oct_status st;
 
-    st = cli_recipe_read(c, &a->train.recipe, files, &r);
+    st = cli_recipe_read(c, &a->recipe, files, &r);
     if (!st) {
         oct_recipe_get_job(r, &s);
         oct_recipe_get_train_job(r, &pictures);
-        st = fill_options(c, a, &o);
+        st = fill_options(c, r, &o);
     }
-    if (!st && pictures.n_images) {
-        st = train(c, a, &o, files);
+    if (!st && a->recipe.print_recipe) {
+        st = cli_recipe_print(r);
+    } else if (!st && pictures.n_images) {
+        st = train(c, a, r, &o, files);
     } else if (!st) {
         st = check_files(c, &s);
         if (!st) st = prune(c, &s, &o);
-        if (st) cli_recipe_keep_reason(c, st);
-        c->model = NULL;
     }
+    if (st) cli_recipe_keep_reason(c, st);
+    c->model = NULL;
     oct_recipe_free(r);
     return st;
 }
@@ -206,7 +162,7 @@ const cli_command cmd_prune = {
         "at). With --images: before that a line for each epoch, as octet train has it.",
     .files = file_args,
     .opts = opts,
-    .args_size = sizeof(args),
+    .args_size = sizeof(cli_train_args),
     .examples = examples,
     .run = run,
 };

@@ -6,6 +6,7 @@ static const cli_opt opts[] = {
 #define OCT_FIELD           CLI_FIELD_ROW
 #define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
 #define OCT_FIELD_QUANTIZE_ONLY(...)
+#define OCT_FIELD_PRUNE(...)
 #include <octet/recipe.def>
 #undef OCT_FIELD
     {CLI_LIST, "calibration",

@@ -24,6 +24,7 @@ static const cli_opt opts[] = {
 #define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
 #define OCT_FIELD_TRAIN(...)
 #define OCT_FIELD_QAT(...)
+#define OCT_FIELD_PRUNE(...)
 #include <octet/recipe.def>
 #undef OCT_FIELD
     CLI_OPT_RECIPE(

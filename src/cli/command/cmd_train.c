@@ -9,6 +9,7 @@ static const cli_opt opts[] = {
 #define OCT_FIELD_QUANTIZE(...)
 #define OCT_FIELD_QUANTIZE_ONLY(...)
 #define OCT_FIELD_QAT(...)
+#define OCT_FIELD_PRUNE(...)
 #include <octet/recipe.def>
 #undef OCT_FIELD
     CLI_OPT_RECIPE("read settings from a YAML or JSON file; options change what it says"),

@@ -21,8 +21,9 @@ typedef struct oct_assign_in {
     int64_t n_anchors, n_classes, n_boxes;
     const double *point;  /* [n_anchors][2] pixels */
     const double *stride; /* [n_anchors] pixels */
-    const double *score;  /* [n_anchors][n_classes]: probabilities; may be NULL for ATSS */
-    const double *pred;   /* [n_anchors][4]: predicted boxes */
+    /* Probabilities [n_anchors][n_classes] and predicted boxes [n_anchors][4]: read of anchors in a
+     * box and of classes of boxes only. The first may be NULL for ATSS. */
+    const double *score, *pred;
     const double *box;    /* [n_boxes][4] */
     const int32_t *label; /* [n_boxes]: from 0 to n_classes - 1 */
 } oct_assign_in;
@@ -69,6 +70,10 @@ typedef struct oct_tal {
     /* Sides shorter than this are enlarged to it for the test which anchors are inside; 0: not. */
     double min_side;
 } oct_tal;
+
+/* May anchor i be assigned to box j? Nothing is read of anchors that are in no box. */
+bool oct_assign_tal_is_inside(const oct_tal *tal, const oct_assign_in *in, int64_t anchor,
+                              int64_t j);
 
 size_t oct_assign_tal_work(const oct_tal *tal, int64_t n_boxes);
 void oct_assign_tal(const oct_tal *tal, const oct_assign_in *in, void *work,

@@ -36,7 +36,8 @@ static void reach_of(const oct_tal *tal, const double box[4], double reach[4])
     }
 }
 
-static bool is_inside(const oct_tal *tal, const oct_assign_in *in, int64_t anchor, int64_t j)
+bool oct_assign_tal_is_inside(const oct_tal *tal, const oct_assign_in *in, int64_t anchor,
+                              int64_t j)
 {
     double reach[4];
 
@@ -74,7 +75,8 @@ static int32_t settle(const oct_tal *tal, const oct_assign_in *in, int64_t ancho
 
     if (!tal->is_ciou) return oct_assign_best_box(in, &in->pred[4 * anchor], eps);
     for (int64_t j = 0; j < in->n_boxes; j++) {
-        const double o = is_inside(tal, in, anchor, j) ? overlap_of(tal, in, anchor, j) : 0;
+        const double o =
+            oct_assign_tal_is_inside(tal, in, anchor, j) ? overlap_of(tal, in, anchor, j) : 0;
 
         if (o > most) {
             most = o;
@@ -121,7 +123,7 @@ static void resolve(const oct_tal *tal, const oct_assign_in *in, fit *of, const 
         fit f = {0, 0};
 
         /* With CIoU, a pair whose anchor is outside has no overlap: all overlaps were 0. */
-        if (!tal->is_ciou || is_inside(tal, in, i, j)) f = fit_of(tal, in, i, j);
+        if (!tal->is_ciou || oct_assign_tal_is_inside(tal, in, i, j)) f = fit_of(tal, in, i, j);
         out->q[i] = f.metric;
         of[j].metric = fmax(of[j].metric, f.metric);
         of[j].overlap = fmax(of[j].overlap, f.overlap);

@@ -3,8 +3,10 @@
 #include "loss/dfl_head.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/parallel.h"
+#include "loss/background.h"
 #include "loss/pieces.h"
 
 /* How far a target distance stays below the last bin. */
@@ -75,6 +77,37 @@ static void box_of(const double point[2], double stride, const double distance[4
         box[k] = point[k % 2] / stride + (k < 2 ? -distance[k] : distance[k]);
 }
 
+/* Can the anchor be assigned to a box? Only then does an assigner read what it predicts. */
+static bool is_near(const oct_dfl_loss *loss, const oct_assign_in *in, int64_t anchor)
+{
+    bool is_in = false;
+
+    for (int64_t j = 0; j < in->n_boxes && !is_in; j++)
+        is_in = loss->is_atss ? oct_assign_is_inside(&in->point[2 * anchor], &in->box[4 * j],
+                                                     loss->atss.margin)
+                              : oct_assign_tal_is_inside(&loss->tal, in, anchor, j);
+    return is_in;
+}
+
+/* The box that an anchor predicts, in pixels, and its scores for the classes of the picture. */
+static void predict(const oct_dfl_head *h, const oct_assign_in *in, int64_t at, int64_t anchor,
+                    double *score, double *pred)
+{
+    sides s;
+
+    load_sides(h, at, &s);
+    box_of(&h->point[2 * anchor], h->stride[anchor], s.distance, pred);
+    for (int k = 0; k < 4; k++)
+        pred[k] *= h->stride[anchor];
+    for (int64_t j = 0; score && j < in->n_boxes; j++) {
+        const int32_t c = in->label[j];
+
+        if (j > 0 && c == in->label[j - 1]) continue;
+        oct_load_f64(h->dtype, h->cls, at * h->n_classes + c, 1, &score[c]);
+        score[c] = oct_sigmoid_f64(score[c]);
+    }
+}
+
 static void assign_picture(const job *j, int64_t picture)
 {
     oct_dfl_head *h = j->h;
@@ -87,26 +120,19 @@ static void assign_picture(const job *j, int64_t picture)
         h->stride,  score,   pred,    h->labels.box + 4 * first, h->labels.label + first,
     };
     void *work = h->work + (size_t)thread * h->work_size;
-    sides s;
 
     if (in.n_boxes == 0) {
         oct_assign_none(&in, &out);
         return;
     }
-    for (int64_t i = 0; i < anchors; i++) {
-        load_sides(h, picture * anchors + i, &s);
-        box_of(&h->point[2 * i], h->stride[i], s.distance, pred + 4 * i);
-        for (int k = 0; k < 4; k++)
-            pred[4 * i + k] *= h->stride[i];
-    }
-    if (j->loss->is_atss) {
+    for (int64_t i = 0; i < anchors; i++)
+        if (is_near(j->loss, &in, i))
+            predict(h, &in, picture * anchors + i, i, j->loss->is_atss ? NULL : score + i * classes,
+                    pred + 4 * i);
+    if (j->loss->is_atss)
         oct_assign_atss(&j->loss->atss, &in, work, &out);
-        return;
-    }
-    oct_load_f64(h->dtype, h->cls, picture * anchors * classes, anchors * classes, score);
-    for (int64_t i = 0; i < anchors * classes; i++)
-        score[i] = oct_sigmoid_f64(score[i]);
-    oct_assign_tal(&j->loss->tal, &in, work, &out);
+    else
+        oct_assign_tal(&j->loss->tal, &in, work, &out);
 }
 
 static void assign_pictures(void *arg, int64_t begin, int64_t end)
@@ -151,6 +177,37 @@ static double sum_classes(const job *j, int64_t at, int32_t label, double q)
     return sum;
 }
 
+/* The same over all anchors of a picture in float: all as background, then each label's term. */
+static double sum_classes_f32(const job *j, int64_t picture, const oct_assigned *a)
+{
+    const oct_dfl_head *h = j->h;
+    const double scale = j->scale * j->loss->weight[OCT_DFL_CLASSES];
+    const int64_t n = h->n_anchors * h->n_classes;
+    const float *x = (const float *)h->cls + picture * n;
+    float *dx = h->d_cls ? (float *)h->d_cls + picture * n : NULL;
+    double sum = oct_loss_background(j->loss, x, n, scale, dx);
+
+    for (int64_t i = 0; i < h->n_anchors; i++) {
+        const int64_t at = i * h->n_classes + a->label[i];
+
+        if (a->label[i] == h->n_classes) continue;
+        const oct_term t = class_term(j->loss, (double)x[at], a->q[i], true);
+        sum += t.value - class_term(j->loss, (double)x[at], 0, false).value;
+        if (dx) dx[at] = (float)(scale * t.slope);
+    }
+    return sum;
+}
+
+static double sum_picture_classes(const job *j, int64_t picture, const oct_assigned *a)
+{
+    double sum = 0;
+
+    if (j->h->dtype == OCT_DTYPE_F32) return sum_classes_f32(j, picture, a);
+    for (int64_t i = 0; i < j->h->n_anchors; i++)
+        sum += sum_classes(j, picture * j->h->n_anchors + i, a->label[i], a->q[i]);
+    return sum;
+}
+
 /* Adds the terms of one positive anchor's box, and stores their gradients. */
 static void sum_box(const job *j, int64_t at, int64_t anchor, const double *truth, double q,
                     double part[OCT_DFL_N_PARTS])
@@ -182,23 +239,16 @@ static void sum_box(const job *j, int64_t at, int64_t anchor, const double *trut
 
 static void sum_picture(const job *j, int64_t picture)
 {
-    static const double zeros[OCT_DFL_MAX_BINS];
     oct_dfl_head *h = j->h;
     const oct_assigned a = assigned_of(h, picture);
     const double *box = h->labels.box + 4 * picture * h->labels.max;
-    double part[OCT_DFL_N_PARTS] = {0};
+    const size_t size = (size_t)(h->n_anchors * 4 * h->bins) * oct_dtype_size(h->dtype);
+    double part[OCT_DFL_N_PARTS] = {[OCT_DFL_CLASSES] = sum_picture_classes(j, picture, &a)};
 
-    for (int64_t i = 0; i < h->n_anchors; i++) {
-        const int64_t at = picture * h->n_anchors + i;
-
-        part[OCT_DFL_CLASSES] += sum_classes(j, at, a.label[i], a.q[i]);
-        if (a.box[i] >= 0 && a.q[i] != 0) {
-            sum_box(j, at, i, box + 4 * a.box[i], a.q[i], part);
-            continue;
-        }
-        for (int k = 0; h->d_reg && k < 4; k++)
-            oct_store_f64(h->dtype, h->d_reg, (at * 4 + k) * h->bins, h->bins, zeros);
-    }
+    if (h->d_reg) memset((char *)h->d_reg + (size_t)picture * size, 0, size);
+    for (int64_t i = 0; i < h->n_anchors; i++)
+        if (a.box[i] >= 0 && a.q[i] != 0)
+            sum_box(j, picture * h->n_anchors + i, i, box + 4 * a.box[i], a.q[i], part);
     for (int k = 0; k < OCT_DFL_N_PARTS; k++)
         h->part[picture][k] = part[k];
 }

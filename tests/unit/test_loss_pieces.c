@@ -2,6 +2,7 @@
 /* The terms of detectors' losses: known values, and derivatives against finite differences. */
 #include "base/rng.h"
 #include "loss/anchors.h"
+#include "loss/background.h"
 #include "loss/pieces.h"
 #include "tests/test.h"
 
@@ -252,16 +253,57 @@ static void anchors(void **state)
     assert_false(oct_anchor_levels_read(strides, 0, sizes, 0, &l));
 }
 
+static oct_term background_term(const oct_dfl_loss *loss, double x)
+{
+    switch (loss->term) {
+    case OCT_CLASS_VARIFOCAL:
+        return oct_loss_varifocal(x, 0, false, .75, 2);
+    case OCT_CLASS_FOCAL:
+        return oct_loss_focal(x, 0, loss->focal_alpha, 2);
+    default:
+        return oct_loss_bce(x, 0);
+    }
+}
+
+/* Many at a time in float: each slope and the sum are those of the terms in double. */
+static void terms_of_background(void **state)
+{
+    static const oct_dfl_loss losses[] = {
+        {.term = OCT_CLASS_BCE},
+        {.term = OCT_CLASS_VARIFOCAL},
+        {.term = OCT_CLASS_FOCAL, .focal_alpha = .25},
+        {.term = OCT_CLASS_FOCAL, .focal_alpha = -1},
+    };
+    enum { N = 1203 };
+    float x[N], dx[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        x[i] = (float)(i - N / 2) / 12; /* -50 .. 50 */
+    for (size_t k = 0; k < OCT_COUNT(losses); k++) {
+        double sum = 0;
+        const double have = oct_loss_background(&losses[k], x, N, .125, dx);
+
+        for (int i = 0; i < N; i++) {
+            const oct_term t = background_term(&losses[k], (double)x[i]);
+
+            sum += t.value;
+            near((double)dx[i], .125 * t.slope, 1e-6 * .125 * fabs(t.slope) + 1e-37);
+        }
+        near(have, sum, 2e-7 * sum);
+        near(oct_loss_background(&losses[k], x, N, .125, NULL), have, 0);
+    }
+    x[7] = NAN; /* is not hidden */
+    assert_true(isnan(oct_loss_background(&losses[0], x, N, 1, NULL)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_overlaps),
-        cmocka_unit_test(known_distribution),
-        cmocka_unit_test(terms_of_logits),
-        cmocka_unit_test(terms_of_large_logits),
-        cmocka_unit_test(slopes_of_overlaps),
-        cmocka_unit_test(degenerate_boxes),
-        cmocka_unit_test(anchors),
+        cmocka_unit_test(known_overlaps),          cmocka_unit_test(known_distribution),
+        cmocka_unit_test(terms_of_logits),         cmocka_unit_test(terms_of_large_logits),
+        cmocka_unit_test(terms_of_background),     cmocka_unit_test(slopes_of_overlaps),
+        cmocka_unit_test(degenerate_boxes),        cmocka_unit_test(anchors),
         cmocka_unit_test(slopes_of_distributions),
     };
 

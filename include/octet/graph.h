@@ -84,6 +84,14 @@ OCT_API oct_status oct_graph_set_input_shape(oct_graph *g, const char *input, in
  */
 OCT_API oct_status oct_graph_keep_outputs(oct_graph *g, const char *names);
 
+/**
+ * Cuts the network down to what lies between some values and others ("a,b"; NULL: the network's own
+ * inputs or outputs). A value that becomes an input keeps its name and gets the type that is
+ * inferred; outputs come in the order of the list. Fails if a name is unknown (the nearest is
+ * told), or if the outputs need an input that is not named; the graph is then to be freed.
+ */
+OCT_API oct_status oct_graph_extract(oct_graph *g, const char *inputs, const char *outputs);
+
 /** Draws the graph into a file: .svg, .png, .pdf or .dot by its extension. */
 OCT_API oct_status oct_graph_draw(const oct_graph *g, const char *path);
 

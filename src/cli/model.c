@@ -101,6 +101,47 @@ cli_json *cli_value_json(const oct_value *v)
     return j;
 }
 
+/* --- inputs and outputs --- */
+
+static oct_status io_json(cli *c, const oct_graph *g)
+{
+    cli_json *j = cli_json_object(), *in = cli_json_array(), *out = cli_json_array();
+    oct_status st;
+
+    for (int32_t i = 0; i < oct_graph_n_inputs(g); i++)
+        cli_json_add(in, NULL, cli_value_json(oct_graph_input(g, i)));
+    for (int32_t i = 0; i < oct_graph_n_outputs(g); i++)
+        cli_json_add(out, NULL, cli_value_json(oct_graph_output(g, i)));
+    cli_json_int(j, "nodes", oct_graph_n_nodes(g));
+    cli_json_add(j, "inputs", in);
+    cli_json_add(j, "outputs", out);
+    st = cli_json_print(c, j);
+    cli_json_free(j);
+    return st;
+}
+
+static void io_text(const oct_graph *g, const char *path)
+{
+    char shape[CLI_SHAPE_SIZE];
+
+    for (int32_t i = 0; i < oct_graph_n_inputs(g) + oct_graph_n_outputs(g); i++) {
+        const bool is_input = i < oct_graph_n_inputs(g);
+        const oct_value *v =
+            is_input ? oct_graph_input(g, i) : oct_graph_output(g, i - oct_graph_n_inputs(g));
+
+        cli_say(stdout, "%s '%s': %s %s", is_input ? "input" : "output", oct_value_name(v),
+                oct_dtype_name(oct_value_dtype(v)), cli_shape_text(v, shape));
+    }
+    cli_say(stdout, "%s written, %d nodes", path, (int)oct_graph_n_nodes(g));
+}
+
+oct_status cli_model_print_io(cli *c, const oct_graph *g, const char *path)
+{
+    if (c->opt.json) return io_json(c, g);
+    if (!c->opt.quiet) io_text(g, path);
+    return OCT_OK;
+}
+
 /* --- loading --- */
 
 const oct_value *cli_model_input(cli *c, const oct_graph *g, const char *option, const char *name)
@@ -258,107 +299,7 @@ oct_status cli_model_open_codes(cli *c, oct_graph **g)
     return OCT_OK;
 }
 
-/* --- counting --- */
-
-static cli_op_count *count_of(cli_totals *t, const char *op)
-{
-    for (int i = 0; i < t->n_ops; i++)
-        if (strcmp(t->ops[i].op, op) == 0) return &t->ops[i];
-    t->ops = cli_realloc(t->ops, (size_t)t->n_ops + 1, sizeof(*t->ops));
-    t->ops[t->n_ops] = (cli_op_count){.op = op};
-    return &t->ops[t->n_ops++];
-}
-
-const cli_op_count *cli_totals_find(const cli_totals *t, const char *op)
-{
-    for (int i = 0; i < t->n_ops; i++)
-        if (strcmp(t->ops[i].op, op) == 0) return &t->ops[i];
-    return NULL;
-}
-
-static int by_count(const void *a, const void *b)
-{
-    const cli_op_count *x = a, *y = b;
-
-    if (x->n != y->n) return x->n < y->n ? 1 : -1;
-    return strcmp(x->op, y->op);
-}
-
-/* As oct_node_params() counts: wide integers are shapes, axes and biases of quantized models. */
-static int64_t constant_params(const oct_tensor *t)
-{
-    switch (oct_tensor_dtype(t)) {
-    case OCT_DTYPE_U16:
-    case OCT_DTYPE_I16:
-    case OCT_DTYPE_U32:
-    case OCT_DTYPE_I32:
-    case OCT_DTYPE_U64:
-    case OCT_DTYPE_I64:
-    case OCT_DTYPE_STRING:
-    case OCT_DTYPE_C64:
-    case OCT_DTYPE_C128:
-        return 0;
-    default:
-        return oct_tensor_len(t);
-    }
-}
-
-static int by_address(const void *a, const void *b)
-{
-    const oct_value *const *x = a, *const *y = b;
-
-    return *x < *y ? -1 : *x > *y;
-}
-
-/* All constants that nodes read, once each. */
-static void count_constants(cli_totals *t, const oct_graph *g)
-{
-    const oct_value **all = NULL;
-    size_t n = 0, cap = 0;
-
-    for (const oct_node *node = oct_graph_first_node(g); node; node = oct_node_next(node))
-        for (int32_t i = 0; i < oct_node_n_in(node); i++) {
-            const oct_value *v = oct_node_input(node, i);
-
-            if (!v || !oct_value_data(v)) continue;
-            if (n == cap) all = cli_realloc(all, cap = cap ? cap * 2 : 256, sizeof(*all));
-            all[n++] = v;
-        }
-    if (n) qsort(all, n, sizeof(*all), by_address);
-    for (size_t i = 0; i < n; i++) {
-        if (i && all[i] == all[i - 1]) continue;
-        t->params += constant_params(oct_value_data(all[i]));
-        t->weight_bytes += (int64_t)oct_tensor_size(oct_value_data(all[i]));
-    }
-    free(all);
-}
-
-/* Files may claim any size. */
-static void add_macs(int64_t *sum, int64_t macs)
-{
-    *sum = macs > INT64_MAX - *sum ? INT64_MAX : *sum + macs;
-}
-
-void cli_totals_init(cli_totals *t, const oct_graph *g)
-{
-    memset(t, 0, sizeof(*t));
-    for (const oct_node *n = oct_graph_first_node(g); n; n = oct_node_next(n)) {
-        cli_op_count *op = count_of(t, oct_node_op(n));
-
-        op->n++;
-        op->params += oct_node_params(n);
-        add_macs(&op->macs, oct_node_macs(n));
-        add_macs(&t->macs, oct_node_macs(n));
-        t->n_nodes++;
-    }
-    if (t->n_ops) qsort(t->ops, (size_t)t->n_ops, sizeof(*t->ops), by_count);
-    count_constants(t, g);
-}
-
-void cli_totals_fini(cli_totals *t)
-{
-    free(t->ops);
-}
+/* --- outputs --- */
 
 oct_status cli_model_check_outputs(cli *c, const char *names, const oct_graph *g)
 {

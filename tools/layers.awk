@@ -11,7 +11,7 @@ BEGIN {
     may["exec"] = "base tensor graph op pass"
     may["data"] = "base tensor"
     may["synth"] = "base tensor data"
-    may["detect"] = "base tensor graph op exec data"
+    may["detect"] = "base tensor graph op pass exec data"
     may["eval"] = "base tensor graph op exec data detect"
     may["feed"] = "base tensor graph op exec data detect"
     may["stat"] = "base tensor graph op exec feed"

@@ -99,6 +99,45 @@ OCT_API oct_status oct_detector_decode(oct_detector *d, oct_run *r, int32_t inde
 OCT_API oct_status oct_detector_scores(oct_detector *d, oct_run *r, int32_t index,
                                        const float **scores, int32_t *n);
 
+/** \name Pre- and postprocessing inside the network */
+/**@{*/
+typedef struct oct_attach_options {
+    size_t struct_size;     /**< set by oct_attach_options_init() */
+    const char *family;     /**< as oct_detector_new() takes it; NULL: recognised (default) */
+    const char *preprocess; /**< "auto" (default): the input takes uint8 RGB pictures of its size,
+                                 and the family's scaling, channel order and casts are nodes;
+                                 "none": the input stays; else words of oct_preprocess_parse() over
+                                 the family's */
+    int32_t layout;         /**< oct_image_layout of the uint8 input (default OCT_IMAGE_NCHW) */
+    const char *nms;        /**< "onnx" (default): NonMaxSuppression and standard operators;
+                                 "tensorrt": EfficientNMS_TRT; "none": outputs stay */
+    const char *format;     /**< "batch" (default): a count, boxes, scores, classes of max_det
+                                 places; "flat": rows of picture, corners, score, class */
+    float score;            /**< keep scores above this (default 0.25) */
+    float iou;              /**< suppress above this overlap (default 0.65) */
+    int32_t max_det;        /**< boxes of a picture (default 300) */
+    int32_t pre_nms;        /**< anchors that take part, best first (default 1000) */
+    int32_t batch;          /**< pictures of a run; 0 (default): as the network has it */
+} oct_attach_options;
+
+OCT_API void oct_attach_options_init_sized(oct_attach_options *o, size_t struct_size);
+
+/** Sets every option to its default. */
+static inline void oct_attach_options_init(oct_attach_options *o)
+{
+    oct_attach_options_init_sized(o, sizeof(*o));
+}
+
+/**
+ * A network with more of the work inside: pictures of bytes in, boxes out, for float networks and
+ * quantized ones, of every family whose outputs octet reads. Resizing stays outside. Outputs are
+ * those of super-gradients' export, rows of a picture best first. `options` may be NULL; the caller
+ * frees *out.
+ */
+OCT_API oct_status oct_graph_attach(const oct_graph *g, const oct_attach_options *options,
+                                    oct_graph **out);
+/**@}*/
+
 /** \name Networks that are fed with codes, or give codes */
 /**@{*/
 /**

@@ -48,6 +48,8 @@ oct_status oct_detector_take_metadata(oct_detector *d, oct_metadata *m)
 {
     const int32_t n = oct_class_names_size(m->names), have = d->reading.n_classes;
 
+    d->preprocess = m->preprocess;
+    d->has_preprocess = m->has_preprocess;
     if (!n) return OCT_OK;
     if (have && n != have) {
         oct_log(d->ctx, OCT_LOG_WARN,

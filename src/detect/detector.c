@@ -151,6 +151,8 @@ oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector *
     (*out)->reading = d->reading;
     (*out)->is_nhwc = d->is_nhwc;
     (*out)->is_gray = d->is_gray;
+    (*out)->preprocess = d->preprocess;
+    (*out)->has_preprocess = d->has_preprocess;
     (*out)->names_given = d->names_given;
     if (d->names && oct_class_names_copy(ctx, d->names, &(*out)->names)) {
         oct_detector_free(*out);
@@ -221,10 +223,13 @@ void oct_detector_preprocess(const oct_detector *d, oct_preprocess *p)
     oct_preprocess all;
 
     oct_preprocess_init(&all);
+    if (d->has_preprocess)
+        all = d->preprocess;
+    else if (d->family->preprocess)
+        d->family->preprocess(&d->reading, &all);
     all.width = d->reading.width;
     all.height = d->reading.height;
     all.layout = d->is_nhwc ? OCT_IMAGE_NHWC : OCT_IMAGE_NCHW;
-    if (d->family->preprocess) d->family->preprocess(&d->reading, &all);
     if (d->is_gray) all.color = OCT_COLOR_GRAY;
     all.struct_size = p->struct_size;
     memcpy(p, &all, OCT_MIN(p->struct_size, sizeof(all)));

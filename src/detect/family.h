@@ -14,13 +14,20 @@
 
 #define OCT_MAX_LEVELS 6
 
+struct oct_head;
+
 /* What the file says about the network (metadata.c). */
 typedef struct oct_metadata {
     const char *task;          /* "detect", "segment", "pose", "obb", "classify"; "": not known */
     oct_class_names *names;    /* of all classes; NULL: not known */
     int32_t width, height;     /* the network is made for; 0: not known */
     int32_t n_keypoint_values; /* of a box; 0: not known */
+    oct_preprocess preprocess; /* what pictures need, as oct_graph_attach() noted it */
+    bool has_preprocess;
 } oct_metadata;
+
+/* The key under which that is kept in a file. */
+#define OCT_METADATA_PREPROCESS "octet.preprocess"
 
 oct_status oct_metadata_read(const oct_graph *g, oct_metadata *out);
 void oct_metadata_fini(oct_metadata *m);
@@ -63,6 +70,7 @@ typedef struct oct_reading {
     bool has_background;   /* class 0 is the background */
     bool scores_turned;    /* beside NonMaxSuppression's indices: [anchors, classes] */
     bool boxes_centred;    /* centre and size, not corners */
+    bool score_first;      /* rows of 7: the score before the class */
     bool is_tf_scaled;     /* pixels to -1..1 instead of ImageNet's statistics */
     int32_t width, height; /* of the network's input */
     const char *cannot;    /* why the outputs cannot be decoded although the family is known; NULL:
@@ -95,6 +103,8 @@ typedef struct oct_family {
     oct_status (*match)(const oct_net *net, oct_reading *r, int32_t *sure);
     void (*preprocess)(const oct_reading *r, oct_preprocess *p); /* over the defaults */
     oct_status (*decode)(oct_decoding *d);                       /* NULL: a classifier */
+    /* Emits what decode() computes, up to suppression (attach.h); NULL: not needed, or no boxes. */
+    oct_status (*attach)(oct_builder *b, const oct_reading *r, struct oct_head *out);
 } oct_family;
 
 const oct_family *oct_family_at(int32_t i); /* NULL beyond the end */
@@ -174,6 +184,8 @@ struct oct_detector {
     const oct_family *family;
     oct_reading reading;
     bool is_nhwc, is_gray;
+    oct_preprocess preprocess; /* as the file says; has_preprocess false: as the family wants */
+    bool has_preprocess;
     oct_class_names *names; /* NULL: not known */
     bool names_given;       /* by the user, not by the file */
     oct_candidates found;

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 enum { PAIR, JOINED }; /* boxes [n, queries, 4] and scores; or both in [n, queries, 4 + classes] */
 
@@ -143,6 +144,23 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    const int64_t skip = r->form == JOINED ? 4 : 0;
+    oct_value *boxes = b->g->outputs[r->boxes], *scores = b->g->outputs[r->scores];
+
+    boxes = oct_grad_part(b, boxes, 2, 0, 4);
+    out->boxes = oct_attach_corners(b, oct_attach_pixels(b, boxes, r));
+    scores = oct_grad_part(b, scores, 2, skip, skip + r->n_classes + r->has_background);
+    if (r->has_background && r->is_logits) {
+        scores = oct_emit(b, &oct_op_softmax, scores, NULL, NULL); /* over the last axis */
+    } else {
+        scores = oct_attach_scores(b, scores, r);
+    }
+    out->scores = r->has_background ? oct_grad_part(b, scores, 2, 0, r->n_classes) : scores;
+    return b->status;
+}
+
 const oct_family oct_family_detr = {
     .name = "detr",
     .help = "queries without suppression: [n, queries, 4] centre and size (0..1) with [n, queries, "
@@ -151,4 +169,5 @@ const oct_family oct_family_detr = {
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NanoDet: scores and distance distributions for three feature maps. */
-#include "detect/family.h"
+#include "detect/attach.h"
 
 /* PicoDet has the same outputs for four feature maps: the number tells them apart. */
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
@@ -29,10 +29,16 @@ static oct_status decode(oct_decoding *d)
     return oct_decode_levels(d, -0.5f); /* centre x * s + (s - 1) / 2 */
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    return oct_attach_levels(b, r, -0.5f, out);
+}
+
 const oct_family oct_family_nanodet = {
     .name = "nanodet",
     .help = "for each of 3 strides: [n, cells, classes] scores, [n, cells, 4 * bins] distances",
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

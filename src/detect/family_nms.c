@@ -64,17 +64,34 @@ static bool match_indices(const oct_net *net, oct_reading *r)
     return r->boxes >= 0 && r->scores >= 0 && r->extra[0] >= 0;
 }
 
-/* The NonMaxSuppression node; NULL: none, or several. */
-static const oct_node *find_suppression(const oct_net *net)
+/* The node of this operator; NULL: none, or several. */
+static const oct_node *find_op(const oct_net *net, const char *op)
 {
     const oct_node *found = NULL;
 
     for (const oct_node *n = net->g->first; n; n = n->next) {
-        if (strcmp(n->op->name, "NonMaxSuppression") != 0) continue;
+        if (strcmp(n->op->name, op) != 0) continue;
         if (found) return NULL;
         found = n;
     }
     return found;
+}
+
+/*
+ * How many classes there are, where super-gradients or octet attached the suppression: its operand
+ * has all of them. Others suppress classes one by one, or all as one. 0: not known.
+ */
+static int32_t attached_classes(const oct_net *net)
+{
+    static const char *const names[] = {"flat_predictions", "num_predictions", "num_dets"};
+    const oct_node *n = find_op(net, "NonMaxSuppression"), *trt = find_op(net, "EfficientNMS_TRT");
+    const oct_value *scores = n ? oct_node_in(n, 1) : trt ? oct_node_in(trt, 1) : NULL;
+    const int64_t k = scores && scores->type.rank == 3 ? scores->type.dim[n ? 1 : 2] : 0;
+
+    for (size_t i = 0; i < OCT_COUNT(names); i++)
+        if (!strcmp(net->g->outputs[0]->name, names[i]) && k > 0 && k <= INT16_MAX)
+            return (int32_t)k;
+    return 0;
 }
 
 /*
@@ -84,7 +101,7 @@ static const oct_node *find_suppression(const oct_net *net)
  */
 static void read_layouts(const oct_net *net, oct_reading *r)
 {
-    const oct_node *nms = find_suppression(net);
+    const oct_node *nms = find_op(net, "NonMaxSuppression");
     const oct_value *scores = net->g->outputs[r->scores], *boxes = net->g->outputs[r->boxes];
     const int64_t anchors = boxes->type.dim[1];
     const bool fits = scores->type.dim[2] == anchors, turned = scores->type.dim[1] == anchors;
@@ -133,7 +150,8 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         [SPLIT] = "outputs are boxes, scores and classes of finished detections",
         [INDICES] = "outputs are the indices that NonMaxSuppression chose, with boxes and scores",
     };
-    const bool suppresses = oct_net_has_op(net, "NonMaxSuppression");
+    const bool suppresses =
+        oct_net_has_op(net, "NonMaxSuppression") || oct_net_has_op(net, "EfficientNMS_TRT");
 
     if (match_counted(net, r))
         r->form = COUNTED;
@@ -143,7 +161,8 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         r->form = SPLIT;
     else if (!match_rows(net, r))
         return OCT_OK;
-    r->n_classes = 0; /* the number of boxes is not known */
+    r->n_classes = attached_classes(net);
+    r->score_first = strcmp(net->g->outputs[0]->name, "flat_predictions") == 0;
     if (r->form == INDICES) read_layouts(net, r);
     *sure = suppresses && r->form == INDICES       ? OCT_SURE_MORE
             : suppresses || r->form == COUNTED     ? OCT_SURE_YES
@@ -153,7 +172,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         oct_net_levels(net, oct_net_out(net, 0)->dim[oct_net_out(net, 0)->rank - 2], 1).n)
         *sure = OCT_SURE_NO; /* one row for each cell: a network with one class */
     (void)snprintf(r->why, sizeof(r->why), "%s%s", texts[r->form],
-                   suppresses ? "; the network contains NonMaxSuppression" : "");
+                   suppresses ? "; the network contains suppression" : "");
     return OCT_OK;
 }
 
@@ -203,10 +222,10 @@ static oct_status decode_rows6(oct_decoding *d)
     return OCT_OK;
 }
 
-/* Class before score, unless a number in the class's place is not whole. */
+/* Class before score, unless the name says so or a number in the class's place is not whole. */
 static oct_status decode_rows7(oct_decoding *d)
 {
-    bool class_first = true;
+    bool class_first = !d->reading->score_first;
     oct_view v;
 
     OCT_TRY(oct_decoding_whole(d, 0, &v));

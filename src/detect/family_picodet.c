@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* PicoDet: scores and distance distributions for four feature maps. */
-#include "detect/family.h"
+#include "detect/attach.h"
 
 /* NanoDet has the same outputs for three feature maps: the number tells them apart. */
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
@@ -27,10 +27,16 @@ static oct_status decode(oct_decoding *d)
     return oct_decode_levels(d, 0); /* centre (x + 0.5) * s */
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    return oct_attach_levels(b, r, 0, out);
+}
+
 const oct_family oct_family_picodet = {
     .name = "picodet",
     .help = "for each of 4 strides: [n, cells, classes] scores, [n, cells, 4 * bins] distances",
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 enum { FEWEST_ANCHORS = 500 }; /* fewer: a set of queries, which needs no suppression */
 
@@ -94,6 +95,17 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    oct_value *scores = b->g->outputs[r->scores];
+    const int32_t skip = r->has_background;
+
+    if (skip) scores = oct_grad_part(b, scores, 2, skip, skip + r->n_classes);
+    out->boxes = oct_attach_pixels(b, b->g->outputs[r->boxes], r);
+    out->scores = oct_attach_scores(b, scores, r);
+    return b->status;
+}
+
 const oct_family oct_family_ssd = {
     .name = "ssd",
     .help = "[n, anchors, 4] corners (pixels or 0..1) and [n, anchors, classes] scores; after a "
@@ -101,4 +113,5 @@ const oct_family oct_family_ssd = {
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

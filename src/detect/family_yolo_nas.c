@@ -2,7 +2,7 @@
 /* YOLO-NAS: decoded boxes [n, cells, 4] with scores [n, cells, classes], or what they come from. */
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
 
 enum { DECODED, RAW }; /* forms */
 
@@ -129,10 +129,20 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    oct_value *boxes = b->g->outputs[r->boxes];
+
+    out->boxes = r->form == RAW ? oct_attach_dfl(b, boxes, r, 0) : boxes;
+    out->scores = oct_attach_scores(b, b->g->outputs[r->scores], r);
+    return b->status;
+}
+
 const oct_family oct_family_yolo_nas = {
     .name = "yolo-nas",
     .help = "[n, cells, 4] corners in pixels and [n, cells, classes] scores; or class logits and "
             "[n, cells, 4 * bins] distances",
     .match = match,
     .decode = decode,
+    .attach = attach,
 };

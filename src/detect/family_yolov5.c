@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
 {
@@ -76,10 +77,20 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    oct_value *v = b->g->outputs[0], *classes = oct_grad_part(b, v, 2, 5, 5 + r->n_classes);
+
+    out->boxes = oct_attach_corners(b, oct_attach_pixels(b, oct_grad_part(b, v, 2, 0, 4), r));
+    out->scores = oct_emit(b, &oct_op_mul, oct_grad_part(b, v, 2, 4, 5), classes, NULL);
+    return b->status;
+}
+
 const oct_family oct_family_yolov5 = {
     .name = "yolov5",
     .help = "[n, anchors, 5 + classes]: centre x, y, width, height (pixels or 0..1), objectness, "
             "class scores (v5, v6, v7)",
     .match = match,
     .decode = decode,
+    .attach = attach,
 };

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 enum { ROWS, COLUMNS }; /* forms: [4 + classes, anchors], or transposed */
 
@@ -122,9 +123,20 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    oct_value *v = b->g->outputs[0];
+
+    if (r->form == ROWS) v = oct_grad_transpose(b, v, (int64_t[]){0, 2, 1});
+    out->boxes = oct_attach_corners(b, v);
+    out->scores = oct_grad_part(b, v, 2, 4, 4 + r->n_classes);
+    return b->status;
+}
+
 const oct_family oct_family_yolov8 = {
     .name = "yolov8",
     .help = "[n, 4 + classes, anchors]: centre x, y, width, height, class scores (v8, v9, v11)",
     .match = match,
     .decode = decode,
+    .attach = attach,
 };

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 /*
  * The shape is that of YOLOv5. Two things distinguish them: YOLOX has one anchor for each cell of
@@ -82,6 +83,20 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    oct_value *v = b->g->outputs[0], *strides = oct_attach_strides(b, r), *box[2];
+    oct_value *classes = oct_grad_part(b, v, 2, 5, 5 + r->n_classes);
+
+    box[0] = oct_emit(b, &oct_op_mul, oct_grad_part(b, v, 2, 0, 2), strides, NULL);
+    box[0] = oct_emit(b, &oct_op_add, box[0], oct_attach_grid(b, r, 0, 0), NULL);
+    box[1] = oct_emit(b, &oct_op_exp, oct_grad_part(b, v, 2, 2, 4), NULL, NULL);
+    box[1] = oct_emit(b, &oct_op_mul, box[1], strides, NULL);
+    out->boxes = oct_attach_corners(b, oct_attach_concat(b, 2, box, 2));
+    out->scores = oct_emit(b, &oct_op_mul, oct_grad_part(b, v, 2, 4, 5), classes, NULL);
+    return b->status;
+}
+
 const oct_family oct_family_yolox = {
     .name = "yolox",
     .help = "[n, cells, 5 + classes], not decoded: offset x, y, log width, height in strides, "
@@ -89,4 +104,5 @@ const oct_family oct_family_yolox = {
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

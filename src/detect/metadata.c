@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Metadata that exporters write into a file: `names`, `task`, `imgsz` and `kpt_shape`, in
- * Ultralytics' format. Any program may have written them, so what cannot be parsed is ignored.
+ * Ultralytics' format, and octet's own note of the preprocessing. Any program may have written
+ * them, so what cannot be parsed is ignored.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +73,21 @@ static int read_numbers(const char *text, int32_t *out, int n)
     return got;
 }
 
+static oct_status read_preprocess(const oct_graph *g, oct_metadata *out)
+{
+    const char *text = oct_graph_metadata(g, OCT_METADATA_PREPROCESS);
+    oct_status st;
+
+    if (!text) return OCT_OK;
+    oct_preprocess_init(&out->preprocess);
+    st = oct_preprocess_parse(g->ctx, &out->preprocess, text);
+    out->has_preprocess = !st;
+    if (!st || st == OCT_ERR_MEMORY) return st;
+    oct_log(g->ctx, OCT_LOG_WARN, "left aside: metadata '%s': %s", OCT_METADATA_PREPROCESS,
+            oct_ctx_error(g->ctx));
+    return OCT_OK;
+}
+
 oct_status oct_metadata_read(const oct_graph *g, oct_metadata *out)
 {
     static const char *const tasks[] = {"", "detect", "segment", "pose", "obb", "classify"};
@@ -89,6 +105,7 @@ oct_status oct_metadata_read(const oct_graph *g, oct_metadata *out)
     n = read_numbers(oct_graph_metadata(g, "kpt_shape"), keypoints, 2);
     if (n == 2 && keypoints[0] <= 1024 && keypoints[1] <= 3)
         out->n_keypoint_values = keypoints[0] * keypoints[1];
+    OCT_TRY(read_preprocess(g, out));
     return read_names(g, &out->names);
 }
 

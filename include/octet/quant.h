@@ -86,6 +86,10 @@ typedef struct oct_quantize_options {
     int32_t reconstruct_steps; /**< of learning, for each block; 0: 500 */
     double reconstruct_rate;   /**< of learning, in steps of the scale for lsq; 0: the usual */
     int32_t block_size;        /**< how many layers deep a block is, about; 0: 4 */
+    const char *range_low, *range_high; /**< of ranges "estimator", which they imply:
+                                           "quantile:mean:0.001"; NULL: min:min, max:max */
+    const char *overflow_fix; /**< weights of 7 bits for ort and openvino on CPUs without VNNI:
+                                 "enable", "first_layer_only"; NULL, "disable": of 8 */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -205,6 +209,12 @@ OCT_API int32_t oct_quantized_block(const oct_quantized *q, int32_t i, oct_quant
 /** Writes the qmap (octet's own JSON), and PPQ's quant_cfg.json. */
 OCT_API oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path);
 OCT_API oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path);
+
+/** Writes ranges of activations for TensorRT to build an engine of the float network with: its
+ * calibration cache, or the JSON that PPQ writes. Tensors with a scale for each channel get the
+ * largest. */
+OCT_API oct_status oct_quantized_save_tensorrt(const oct_quantized *q, const char *path,
+                                               int32_t as_json);
 
 /**
  * A float network and a qmap file: the graph to simulate or run. The caller frees *out; g is not

@@ -194,3 +194,10 @@ oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)
 
     return oct_qmap_save_ppq(q->m, path);
 }
+
+oct_status oct_quantized_save_tensorrt(const oct_quantized *q, const char *path, int32_t as_json)
+{
+    OCT_ENTER(q->ctx);
+
+    return oct_qmap_save_tensorrt(q->m, path, as_json != 0);
+}

@@ -29,17 +29,20 @@ typedef enum oct_gather {
     OCT_GATHER_MEDIAN_NO_OUTLIERS
 } oct_gather;
 
+/* One end of a range. */
+typedef struct oct_estimator_end {
+    oct_stat stat;
+    oct_gather gather;
+    double quantile_outlier_prob; /* 1e-4 */
+    double clipping_value;        /* 0: none */
+} oct_estimator_end;
+
 typedef struct oct_observer_options {
     const char *kind; /* the name of a row of observers.def */
     bool per_channel;
     double percentile; /* percentile: 99.99 */
     int32_t bins;      /* histogram kinds: at least this many over the range seen (2048) */
-    struct {
-        oct_stat stat;
-        oct_gather gather;
-        double quantile_outlier_prob; /* 1e-4 */
-        double clipping_value;        /* 0: none */
-    } low, high;                      /* estimator */
+    oct_estimator_end low, high; /* estimator */
     /* mse: the function that is the only consumer of the values (the activation after a
      * pre-activation). Errors are then those of its result. NULL: none. */
     float (*follow)(const void *user, float x);
@@ -96,6 +99,10 @@ oct_status oct_observer_merge(oct_observer *o, const oct_observer *other);
 int64_t oct_observer_n_ranges(const oct_observer *o);
 oct_status oct_observer_solve(const oct_observer *o, const oct_qspec *spec, float *low,
                               float *high);
+
+/* "quantile:mean:0.001:6": statistic, how samples are put together, quantile_outlier_prob,
+ * clipping_value; what is not there stays as it is (estimator_words.c). */
+oct_status oct_estimator_end_parse(oct_ctx *ctx, const char *text, oct_estimator_end *out);
 
 /* The range of constants, for weights: "max", "mse", "percentile" over n values with a stride. */
 oct_status oct_weight_range(oct_ctx *ctx, const char *kind, const oct_qspec *spec, const float *w,

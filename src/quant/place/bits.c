@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other numbers of bits than the target's, for all layers at once. */
+#include <string.h>
+
 #include "op/op.h"
 #include "quant/place/place_parts.h"
 
@@ -62,6 +64,30 @@ static oct_status set_weights(oct_placer *p, const oct_quantize_options *o)
     return OCT_OK;
 }
 
+/*
+ * CPUs without VNNI add two products of bytes in 16 bits, which saturate: with weights of 7 bits
+ * the sums fit. octet's own kernels are exact there too, and other targets are no such CPUs.
+ */
+static oct_status fix_overflow(oct_placer *p, const oct_quantize_options *o)
+{
+    const char *const name = p->t->name, *const which = o->overflow_fix;
+    const bool all = which && strcmp(which, "enable") == 0;
+    const size_t n = (size_t)p->g->root->n_value_ids + 1;
+    uint8_t *after;
+
+    if (!which || strcmp(which, "disable") == 0) return OCT_OK;
+    if (strcmp(name, "ort") != 0 && strcmp(name, "openvino") != 0) return OCT_OK;
+    if (!(after = oct_arena_alloc(p->a, n))) return OCT_ERR_MEMORY;
+    find_after(p->m, after);
+    for (int32_t i = 0; i < p->m->n_points; i++) {
+        oct_qpoint *q = &p->m->points[i];
+
+        if (q->role != OCT_QROLE_WEIGHT || !q->node || q->spec.bits != USUAL_BITS) continue;
+        if (all || !after[q->node->in[0]->id]) q->spec.bits = USUAL_BITS - 1;
+    }
+    return OCT_OK;
+}
+
 /* Pictures have 8 bits: fewer would blur them before the first layer. */
 static void set_activations(oct_placer *p, int bits)
 {
@@ -84,5 +110,6 @@ oct_status oct_placer_bits(oct_placer *p, const oct_quantize_options *o)
         return oct_fail(p->m->ctx, OCT_ERR_ARG,
                         "activations of %d bits: 4, 6, 8 and 16 are possible", a);
     if (a) set_activations(p, a);
-    return w ? set_weights(p, o) : OCT_OK;
+    if (w) OCT_TRY(set_weights(p, o));
+    return fix_overflow(p, o);
 }

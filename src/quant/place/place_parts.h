@@ -46,8 +46,8 @@ bool oct_placer_reads(const oct_placer *p, const oct_node *n, int32_t i);
 oct_status oct_placer_activations(oct_placer *p);
 oct_status oct_placer_weights(oct_placer *p);
 
-/* bits.c: weight_bits and activation_bits. Layers that read the network's input, and those no layer
- * follows, keep weights of 8 bits; overrides come later and may change that. */
+/* bits.c: weight_bits, activation_bits and overflow_fix. Layers that read the network's input, and
+ * those no layer follows, keep weights of 8 bits; overrides come later and may change that. */
 oct_status oct_placer_bits(oct_placer *p, const oct_quantize_options *o);
 
 #endif

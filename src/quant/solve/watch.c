@@ -14,8 +14,8 @@ bool oct_qpoint_is_observed(const oct_qpoint *p)
            !(p->value->producer && oct_node_moves_data(p->value->producer));
 }
 
-static void choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_target *t,
-                            const oct_quantize_options *o, oct_observer_options *out)
+static oct_status choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_target *t,
+                                  const oct_quantize_options *o, oct_observer_options *out)
 {
     const oct_qpoint *root = oct_qmap_root(m, (int32_t)(p - m->points));
     const bool per_channel = root->spec.axis != OCT_QSPEC_PER_TENSOR;
@@ -24,9 +24,12 @@ static void choose_observer(const oct_qmap *m, const oct_qpoint *p, const oct_ta
     oct_observer_options_init(out);
     out->per_channel = per_channel;
     out->kind = own_scales ? o->channel_ranges : o->activation_ranges;
+    if (!out->kind && (o->range_low || o->range_high)) out->kind = "estimator";
     if (!out->kind) out->kind = own_scales ? t->channel_ranges : t->act_ranges;
     if (root->observer) out->kind = root->observer;
     if (o->percentile > 0) out->percentile = o->percentile;
+    if (o->range_low) OCT_TRY(oct_estimator_end_parse(m->ctx, o->range_low, &out->low));
+    return o->range_high ? oct_estimator_end_parse(m->ctx, o->range_high, &out->high) : OCT_OK;
 }
 
 static float apply_activation(const void *user, float x)
@@ -74,7 +77,7 @@ static oct_status watch_all(const oct_qmap *m, const oct_target *t, const oct_qu
         oct_observer_options range;
 
         if (oct_qpoint_is_observed(p)) {
-            choose_observer(m, p, t, o, &range);
+            OCT_TRY(choose_observer(m, p, t, o, &range));
             OCT_TRY(oct_preact_observer(m, i, &range));
             if (is_score[i] && !range.follow) follow_sigmoid(&range);
             OCT_TRY(oct_calibration_watch(c, p->value, &range, false));

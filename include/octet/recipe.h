@@ -2,8 +2,8 @@
 /** \file
  * Recipes: all settings of a job in one file, YAML or JSON, in the words of the command line.
  *
- * Two kinds of foreign files are read as they are: NNCF's `nncf_config`, and SuperGradients'
- * `selective_quantizer_params` and `calib_params`.
+ * Files of other tools are read as they are: NNCF's `nncf_config` and arguments of its quantize(),
+ * SuperGradients' quantization parameters, PPQ's settings, AMD Quark's configurations.
  */
 #ifndef OCTET_RECIPE_H
 #define OCTET_RECIPE_H
@@ -68,9 +68,14 @@ typedef struct oct_recipe_job {
     int32_t n_input_shapes;
     int32_t eval; /**< 1: asked for, or there are annotations */
     int32_t threads;
-    const char *labels;  /**< for oct_class_names_load() */
-    const char *report;  /**< the folder of a report */
-    const char *outputs; /**< for oct_graph_keep_outputs(); NULL: all are kept */
+    const char *labels;            /**< for oct_class_names_load() */
+    const char *report;            /**< the folder of a report */
+    const char *outputs;           /**< for oct_graph_keep_outputs(); NULL: all are kept */
+    const char *calibration_cache; /**< for oct_quantized_save_tensorrt() */
+    const char *sample_size; /**< "DIMS" of the only input, where the network leaves it open */
+    const char *attach_preprocess, *attach_nms, *attach_format; /**< of octet attach */
+    double attach_score, attach_iou;
+    int32_t attach_max_det, attach_pre_nms;
 } oct_recipe_job;
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);

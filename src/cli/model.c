@@ -230,6 +230,25 @@ static oct_status bind_shape(cli *c, oct_graph *g, const char *spec)
     return set_shape(c, g, v, rank, dims);
 }
 
+oct_status cli_model_fill_shape(cli *c, oct_graph *g, const char *text)
+{
+    const oct_value *v = oct_graph_n_inputs(g) == 1 ? oct_graph_input(g, 0) : NULL;
+    int64_t dims[OCT_MAX_RANK];
+    bool is_open = false;
+    int32_t rank;
+
+    if (!parse_dims(text, &rank, dims))
+        return cli_fail(c, OCT_ERR_ARG, "sample_size: '%s' is no shape, as 1x3x640x640", text);
+    if (!v || oct_value_rank(v) != rank) return OCT_OK;
+    for (int32_t i = 0; i < rank; i++) {
+        if (oct_value_dim(v, i) < 0)
+            is_open = true;
+        else
+            dims[i] = oct_value_dim(v, i);
+    }
+    return is_open ? set_shape(c, g, v, rank, dims) : OCT_OK;
+}
+
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out)
 {
     oct_graph *g = NULL;

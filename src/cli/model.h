@@ -34,6 +34,9 @@ oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g);
 /* Reads a model and fixes the shapes that --input-shape gives. */
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out);
 
+/* Open sizes of the only input as in "1x3x640x640"; what is fixed stays as it is. */
+oct_status cli_model_fill_shape(cli *c, oct_graph *g, const char *dims);
+
 /* Writes a model: ONNX, or OpenVINO IR if the name ends with .xml. half: float32 weights of IR as
  * float16. */
 oct_status cli_model_save(cli *c, const oct_graph *g, const char *path, bool half);

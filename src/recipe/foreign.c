@@ -91,21 +91,6 @@ oct_status oct_adapter_append(oct_adapter *a, const oct_tree *at, const char *pa
     return OCT_OK;
 }
 
-oct_status oct_adapter_override(oct_adapter *a, const oct_tree *at, const char *key,
-                                const char *value)
-{
-    oct_arena *arena = a->r->arena;
-    oct_tree *map = oct_tree_new(arena, OCT_TREE_MAP, at), *all = oct_tree_scalar(arena, at, ".*");
-    oct_tree *t = oct_tree_scalar(arena, at, value), *list = NULL;
-
-    if (!map || !all || !t) return OCT_ERR_MEMORY;
-    oct_tree_add(map, "pattern", all);
-    oct_tree_add(map, key, t);
-    OCT_TRY(list_of(a, at, "overrides", &list));
-    if (list) oct_tree_add(list, NULL, map);
-    return OCT_OK;
-}
-
 /* "Model/Heads[heads]/Head[head1]/Conv[pred]/conv2d_0" to "heads.head1.pred"; "" if it is none. */
 static void module_path(const char *scope, char *out, size_t size)
 {
@@ -124,24 +109,69 @@ static void module_path(const char *scope, char *out, size_t size)
     }
 }
 
+/* A name as others write it: what it is here, "names" or "patterns", and in octet's spelling. */
+static oct_status scope_entry(oct_adapter *a, const oct_tree *at, const char *text,
+                              bool *is_pattern, char out[512])
+{
+    char path[512];
+    const bool is_marked = !strncmp(text, "{re}", 4);
+
+    if (is_marked) text += 4;
+    *is_pattern = is_marked || strpbrk(text, "+*?^$|(\\");
+    if (*is_pattern) {
+        /* Theirs are found anywhere in a name, ours from its start. */
+        if (snprintf(out, 512, *text == '^' ? "%s" : ".*(?:%s)", text) >= 512)
+            return oct_recipe_fail(a->r, a->source, at, "the pattern is too long");
+        return OCT_OK;
+    }
+    module_path(text, path, sizeof(path));
+    if (snprintf(out, 512, "%s", strchr(text, '/') && *path ? path : text) >= 512)
+        return oct_recipe_fail(a->r, a->source, at, "the name is too long");
+    return OCT_OK;
+}
+
 oct_status oct_adapter_scope(oct_adapter *a, const oct_tree *at, const char *scope,
                              const char *text)
 {
     char path[64], name[512];
-    const bool is_marked = !strncmp(text, "{re}", 4);
+    bool is_pattern = false;
 
-    if (is_marked) text += 4;
-    if (is_marked || strpbrk(text, "+*?^$|(\\")) {
-        /* Theirs are found anywhere in a name, ours from its start. */
-        (void)snprintf(path, sizeof(path), "%s.patterns", scope);
-        if (snprintf(name, sizeof(name), *text == '^' ? "%s" : ".*(?:%s)", text) >=
-            (int)sizeof(name))
-            return oct_recipe_fail(a->r, a->source, at, "the pattern is too long");
-        return oct_adapter_append(a, at, path, name);
-    }
-    (void)snprintf(path, sizeof(path), "%s.names", scope);
-    module_path(text, name, sizeof(name));
-    return oct_adapter_append(a, at, path, strchr(text, '/') && *name ? name : text);
+    OCT_TRY(scope_entry(a, at, text, &is_pattern, name));
+    (void)snprintf(path, sizeof(path), "%s.%s", scope, is_pattern ? "patterns" : "names");
+    return oct_adapter_append(a, at, path, name);
+}
+
+static oct_status add_override(oct_adapter *a, const oct_tree *at, const char *kind,
+                               const char *name, const char *key, const char *value)
+{
+    oct_arena *arena = a->r->arena;
+    oct_tree *map = oct_tree_new(arena, OCT_TREE_MAP, at), *list = NULL;
+    oct_tree *which = oct_tree_scalar(arena, at, oct_arena_strdup(arena, name));
+    oct_tree *t = oct_tree_scalar(arena, at, value);
+
+    if (!map || !which || !which->text || !t) return OCT_ERR_MEMORY;
+    which->is_plain = false;
+    oct_tree_add(map, kind, which);
+    oct_tree_add(map, key, t);
+    OCT_TRY(list_of(a, at, "overrides", &list));
+    if (list) oct_tree_add(list, NULL, map);
+    return OCT_OK;
+}
+
+oct_status oct_adapter_override(oct_adapter *a, const oct_tree *at, const char *key,
+                                const char *value)
+{
+    return add_override(a, at, "pattern", ".*", key, value);
+}
+
+oct_status oct_adapter_override_at(oct_adapter *a, const oct_tree *at, const char *name,
+                                   const char *key, const char *value)
+{
+    bool is_pattern = false;
+    char entry[512];
+
+    OCT_TRY(scope_entry(a, at, name, &is_pattern, entry));
+    return add_override(a, at, is_pattern ? "pattern" : "name", entry, key, value);
 }
 
 oct_status oct_adapter_done(oct_adapter *a, const char *what, const oct_tree *value,
@@ -159,7 +189,7 @@ oct_status oct_adapter_left_out(oct_adapter *a, const char *what, const char *wh
 
 /* --- recognising --- */
 
-static bool is_own_key(const char *key)
+bool oct_recipe_has_key(const char *key)
 {
     const size_t len = strlen(key);
 
@@ -171,24 +201,31 @@ static bool is_own_key(const char *key)
     return false;
 }
 
+static oct_status copy_key(oct_adapter *a, const oct_tree *t)
+{
+    oct_tree *copy = oct_arena_alloc(a->r->arena, sizeof(*copy));
+
+    if (!copy) return OCT_ERR_MEMORY;
+    *copy = *t;
+    copy->next = NULL;
+    oct_tree_add(a->out, t->key, copy);
+    return OCT_OK;
+}
+
 /* Takes over octet's own words; what neither tool knows is named and left out. */
 static oct_status split_keys(oct_adapter *a, const oct_tree *map, const char *const *known)
 {
     for (const oct_tree *t = map->first; t; t = t->next) {
-        oct_tree *copy;
         int i = 0;
 
         while (known[i] && strcmp(known[i], t->key) != 0)
             i++;
         if (known[i]) continue;
-        if (!is_own_key(t->key)) {
+        if (!oct_recipe_has_key(t->key)) {
             OCT_TRY(oct_adapter_left_out(a, t->key, "not about quantization after training"));
             continue;
         }
-        if (!(copy = oct_arena_alloc(a->r->arena, sizeof(*copy)))) return OCT_ERR_MEMORY;
-        *copy = *t;
-        copy->next = NULL;
-        oct_tree_add(a->out, t->key, copy);
+        OCT_TRY(copy_key(a, t));
     }
     return OCT_OK;
 }
@@ -201,39 +238,116 @@ static oct_status start(oct_adapter *a, const oct_tree *map, const char *const *
     return split_keys(a, map, known);
 }
 
+/* Takes over octet's own words; the adapter's rules name the others. */
+static oct_status start_with_own(oct_adapter *a, const oct_tree *map, const char *what)
+{
+    if (!(a->out = oct_tree_new(a->r->arena, OCT_TREE_MAP, map))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_recipe_add_note(a->r, "%s: read as %s", a->source->name, what));
+    for (const oct_tree *t = map->first; t; t = t->next)
+        if (oct_recipe_has_key(t->key)) OCT_TRY(copy_key(a, t));
+    return OCT_OK;
+}
+
+static oct_status read_nncf(oct_adapter *a, const oct_tree *map)
+{
+    static const char *const known[] = {"nncf_config",
+                                        "compression",
+                                        "input_info",
+                                        "log_dir",
+                                        "disable_shape_matching",
+                                        "accuracy_aware_training",
+                                        "batch_size",
+                                        "nncf_compress_postprocessing",
+                                        NULL};
+
+    OCT_TRY(start(a, map, known, "a config of NNCF"));
+    return oct_nncf_read(a, map);
+}
+
+/* Most of its words are octet's own: what is neither is a mistake, and stays to be told. */
+static oct_status read_nncf_arguments(oct_adapter *a, const oct_tree *map)
+{
+    static const char *const known[] = {"subset_size", "mode", "advanced_parameters",
+                                        "advanced_quantization_parameters"};
+
+    if (!(a->out = oct_tree_new(a->r->arena, OCT_TREE_MAP, map))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_recipe_add_note(a->r, "%s: read as arguments of nncf.quantize", a->source->name));
+    for (const oct_tree *t = map->first; t; t = t->next) {
+        size_t i = 0;
+
+        while (i < OCT_COUNT(known) && strcmp(known[i], t->key) != 0)
+            i++;
+        if (i == OCT_COUNT(known)) OCT_TRY(copy_key(a, t));
+    }
+    return oct_nncf_arguments(a, map);
+}
+
+static oct_status read_gradients(oct_adapter *a, const oct_tree *map)
+{
+    static const char *const known[] = {"selective_quantizer_params",
+                                        "calib_params",
+                                        "quantization_params",
+                                        "ptq_only",
+                                        "qat_params",
+                                        "training_hyperparams",
+                                        "quantizer",
+                                        "exporter",
+                                        "export_params",
+                                        "defaults",
+                                        NULL};
+    const oct_tree *params = oct_tree_get(map, "quantization_params");
+
+    OCT_TRY(start(a, map, known, "quantization parameters of SuperGradients"));
+    return oct_super_gradients_read(a, map, params ? params : map);
+}
+
+static oct_status read_ppq(oct_adapter *a, const oct_tree *map)
+{
+    OCT_TRY(start_with_own(a, map, "settings of PPQ"));
+    return oct_ppq_read(a, map);
+}
+
+static oct_status read_quark(oct_adapter *a, const oct_tree *map)
+{
+    OCT_TRY(start_with_own(a, map, "a config of AMD Quark"));
+    return oct_quark_read(a, map);
+}
+
+/* A file is a tool's if it has one of these keys, alone or under the outer one. */
+static const struct {
+    const char *outer; /* may be left out */
+    const char *keys[6];
+    oct_status (*read)(oct_adapter *a, const oct_tree *map);
+} tools[] = {
+    {"nncf_config", {"compression"}, read_nncf},
+    {"quantization_params",
+     {"selective_quantizer_params", "calib_params", "qat_params", "quantizer"},
+     read_gradients},
+    {NULL,
+     {"QuantizationSetting", "TARGET_PLATFORM", "quantize_activation_setting", "dispatching_table",
+      "ONNX_IMPORT_FILE"},
+     read_ppq},
+    {NULL, {"global_quant_config", "global_config"}, read_quark},
+    {NULL,
+     {"advanced_parameters", "advanced_quantization_parameters", "subset_size"},
+     read_nncf_arguments},
+};
+
 oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct_tree *map,
                             oct_tree **out)
 {
-    static const char *const nncf[] = {"nncf_config",
-                                       "compression",
-                                       "input_info",
-                                       "log_dir",
-                                       "disable_shape_matching",
-                                       "accuracy_aware_training",
-                                       "batch_size",
-                                       "nncf_compress_postprocessing",
-                                       NULL};
-    static const char *const gradients[] = {"selective_quantizer_params",
-                                            "calib_params",
-                                            "quantization_params",
-                                            "ptq_only",
-                                            "qat_params",
-                                            "training_hyperparams",
-                                            NULL};
-    const oct_tree *config = oct_tree_get(map, "nncf_config");
-    const oct_tree *params = oct_tree_get(map, "quantization_params");
     oct_adapter a = {r, s, NULL};
 
-    if (!config) config = map;
-    if (!params) params = map;
-    if (oct_tree_get(config, "compression")) {
-        OCT_TRY(start(&a, map, nncf, "a config of NNCF"));
-        OCT_TRY(oct_nncf_read(&a, map));
-    } else if (oct_tree_get(params, "selective_quantizer_params") ||
-               oct_tree_get(params, "calib_params") || oct_tree_get(params, "qat_params")) {
-        OCT_TRY(start(&a, map, gradients, "quantization parameters of SuperGradients"));
-        OCT_TRY(oct_super_gradients_read(&a, map, params));
+    for (size_t i = 0; i < OCT_COUNT(tools); i++) {
+        const oct_tree *inner = tools[i].outer ? oct_tree_get(map, tools[i].outer) : NULL;
+
+        for (size_t k = 0; k < OCT_COUNT(tools[i].keys) && tools[i].keys[k]; k++) {
+            if (!oct_tree_get(inner ? inner : map, tools[i].keys[k])) continue;
+            OCT_TRY(tools[i].read(&a, map));
+            *out = a.out;
+            return OCT_OK;
+        }
     }
-    *out = a.out;
+    *out = NULL;
     return OCT_OK;
 }

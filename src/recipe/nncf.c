@@ -13,24 +13,6 @@ static oct_status need_map(oct_adapter *a, const oct_tree *t, const char *what)
     return oct_recipe_fail(a->r, a->source, t, "'%s' wants keys with values", what);
 }
 
-/* "ignored_scopes": a name or a list of names, into "ignored_scope". */
-static oct_status read_scopes(oct_adapter *a, const oct_tree *t, const char *what,
-                              const char *scope)
-{
-    int n = 0;
-    char meaning[96];
-
-    if (oct_tree_is_null(t)) return OCT_OK;
-    for (const oct_tree *e = t->kind == OCT_TREE_LIST ? t->first : t; e;
-         e = t->kind == OCT_TREE_LIST ? e->next : NULL, n++) {
-        if (e->kind != OCT_TREE_SCALAR)
-            return oct_recipe_fail(a->r, a->source, e, "'%s' wants names", what);
-        OCT_TRY(oct_adapter_scope(a, e, scope, e->text));
-    }
-    (void)snprintf(meaning, sizeof(meaning), "%s, %d entr%s", scope, n, n == 1 ? "y" : "ies");
-    return oct_recipe_add_note(a->r, "%s: %s", what, meaning);
-}
-
 /* How many pictures a batch has: batch_size, or the first of input_info's sample_size above 1. */
 static long batch_of(const oct_tree *config)
 {
@@ -130,8 +112,11 @@ static oct_status read_side(oct_adapter *a, const oct_tree *side, bool is_weight
         (void)snprintf(what, sizeof(what), "%s.%.80s", name, t->key);
         if (oct_tree_is_null(t)) continue;
         if (!strcmp(t->key, "bits")) {
-            OCT_TRY(oct_adapter_done(a, what, t, "an override for all layers"));
-            if (strcmp(oct_tree_text(t), "8") != 0)
+            const bool is_usual = !strcmp(oct_tree_text(t), "8");
+
+            OCT_TRY(oct_adapter_done(
+                a, what, t, is_usual ? "what the target has" : "an override for all layers"));
+            if (!is_usual)
                 OCT_TRY(oct_adapter_override(a, t, is_weights ? "weight_bits" : "activation_bits",
                                              oct_tree_text(t)));
         } else if (!strcmp(t->key, "mode") && !is_weights) {
@@ -149,40 +134,99 @@ static oct_status read_side(oct_adapter *a, const oct_tree *side, bool is_weight
     return OCT_OK;
 }
 
+/* What one scope of scope_overrides says of its weights or activations. */
+static oct_status read_override(oct_adapter *a, const oct_tree *scope, const char *side)
+{
+    const bool is_weights = !strcmp(side, "weights");
+    const oct_tree *bits = oct_tree_get(scope, "bits"), *mode = oct_tree_get(scope, "mode");
+    const oct_tree *channels = oct_tree_get(scope, "per_channel");
+    char what[160];
+    int n = 0;
+
+    (void)snprintf(what, sizeof(what), "scope_overrides.%s.%.100s", side, scope->key);
+    if (scope->kind != OCT_TREE_MAP)
+        return oct_recipe_fail(a->r, a->source, scope, "'%s' wants keys with values", what);
+    if (!oct_tree_is_null(bits) && ++n)
+        OCT_TRY(oct_adapter_override_at(a, bits, scope->key,
+                                        is_weights ? "weight_bits" : "activation_bits",
+                                        oct_tree_text(bits)));
+    if (!oct_tree_is_null(mode) && !is_weights && ++n)
+        OCT_TRY(
+            oct_adapter_override_at(a, mode, scope->key, "symmetric",
+                                    strcmp(oct_tree_text(mode), "symmetric") ? "false" : "true"));
+    if (is_weights && !strcasecmp(oct_tree_text(channels), "false") && ++n)
+        OCT_TRY(oct_adapter_override_at(a, channels, scope->key, "per_tensor", "true"));
+    if (!n) return oct_adapter_left_out(a, what, "the target decides");
+    return oct_recipe_add_note(a->r, "%s: %d override%s", what, n, n == 1 ? "" : "s");
+}
+
+static oct_status read_overrides(oct_adapter *a, const oct_tree *t)
+{
+    static const char *const sides[] = {"weights", "activations"};
+
+    OCT_TRY(need_map(a, t, "scope_overrides"));
+    for (size_t i = 0; i < OCT_COUNT(sides); i++) {
+        const oct_tree *side = oct_tree_get(t, sides[i]);
+
+        OCT_TRY(need_map(a, side, sides[i]));
+        for (const oct_tree *e = side ? side->first : NULL; e; e = e->next)
+            OCT_TRY(read_override(a, e, sides[i]));
+    }
+    return OCT_OK;
+}
+
 static oct_status read_quantization(oct_adapter *a, const oct_tree *q, const oct_tree *config)
 {
-    OCT_TRY(read_scopes(a, oct_tree_get(q, "ignored_scopes"), "ignored_scopes", "ignored_scope"));
-    OCT_TRY(read_scopes(a, oct_tree_get(q, "target_scopes"), "target_scopes", "only_scope"));
+    static const oct_adapter_rule rules[] = {
+        {"preset", NULL, "preset", NULL, NULL, false},
+        {"overflow_fix", NULL, "overflow_fix", NULL, NULL, false},
+        {"quantize_inputs", "true", NULL, NULL, "what octet does", true},
+        {"quantize_outputs", "false", NULL, NULL, "what octet does", true},
+        {"quantize_outputs", NULL, NULL, NULL,
+         "outputs stay float; int8_io makes them integer tensors", false},
+        {"export_to_onnx_standard_ops", NULL, NULL, NULL,
+         "QuantizeLinear and DequantizeLinear are written", true},
+        {"params", NULL, NULL, NULL, "a schedule of training", false},
+        {0}};
+    static const char *const read[] = {"algorithm",
+                                       "ignored_scopes",
+                                       "target_scopes",
+                                       "initializer",
+                                       "weights",
+                                       "activations",
+                                       "compression_lr_multiplier",
+                                       "scope_overrides",
+                                       NULL};
+
+    OCT_TRY(oct_adapter_scopes(a, oct_tree_get(q, "ignored_scopes"), "ignored_scopes",
+                               "ignored_scope"));
+    OCT_TRY(oct_adapter_scopes(a, oct_tree_get(q, "target_scopes"), "target_scopes", "only_scope"));
     OCT_TRY(read_initializer(a, oct_tree_get(q, "initializer"), config));
     OCT_TRY(read_side(a, oct_tree_get(q, "weights"), true));
     OCT_TRY(read_side(a, oct_tree_get(q, "activations"), false));
-    for (const oct_tree *t = q->first; t; t = t->next) {
-        static const char *const read[] = {"algorithm",   "ignored_scopes", "target_scopes",
-                                           "initializer", "weights",        "activations"};
-        size_t i = 0;
+    OCT_TRY(read_overrides(a, oct_tree_get(q, "scope_overrides")));
+    if (oct_tree_get(q, "compression_lr_multiplier"))
+        OCT_TRY(oct_adapter_left_out(a, "compression_lr_multiplier", "only training needs it"));
+    return oct_adapter_rules(a, q, "quantization", rules, read, "the target decides");
+}
 
-        while (i < OCT_COUNT(read) && strcmp(read[i], t->key) != 0)
-            i++;
-        if (i < OCT_COUNT(read)) continue;
-        if (!strcmp(t->key, "preset")) {
-            OCT_TRY(oct_adapter_set(a, t, "preset", oct_tree_text(t)));
-            OCT_TRY(oct_adapter_done(a, "preset", t, "preset"));
-        } else {
-            OCT_TRY(oct_adapter_left_out(a, t->key, "the target decides"));
-        }
-    }
-    return OCT_OK;
+/* The shape of the only input: others have to be named. */
+static oct_status read_input(oct_adapter *a, const oct_tree *info)
+{
+    if (oct_tree_is_null(info)) return OCT_OK;
+    if (info->kind == OCT_TREE_LIST && info->n > 1)
+        return oct_adapter_left_out(a, "input_info", "of several inputs; --input-shape names them");
+    if (info->kind == OCT_TREE_LIST) info = info->first;
+    return oct_adapter_shape(a, oct_tree_get(info, "sample_size"), "input_info.sample_size");
 }
 
 /* Of the keys beside "compression", those that need no more than a word. */
 static oct_status tell_top(oct_adapter *a, const oct_tree *config)
 {
-    static const char *const words[][2] = {
-        {"accuracy_aware_training", "not there yet"},
-        {"input_info", "the network says its inputs itself; --input-shape fixes open ones"},
-        {"log_dir", "nothing is written but the result"},
-        {"disable_shape_matching", "shapes are not matched"},
-        {"batch_size", "only num_init_steps is counted in it"}};
+    static const char *const words[][2] = {{"accuracy_aware_training", "not there yet"},
+                                           {"log_dir", "nothing is written but the result"},
+                                           {"disable_shape_matching", "shapes are not matched"},
+                                           {"batch_size", "only num_init_steps is counted in it"}};
 
     for (size_t i = 0; i < OCT_COUNT(words); i++)
         if (oct_tree_get(config, words[i][0]))
@@ -208,13 +252,15 @@ static oct_status read_top(oct_adapter *a, const oct_tree *config)
 {
     const oct_tree *device = oct_tree_get(config, "target_device");
 
-    OCT_TRY(
-        read_scopes(a, oct_tree_get(config, "ignored_scopes"), "ignored_scopes", "ignored_scope"));
-    OCT_TRY(read_scopes(a, oct_tree_get(config, "target_scopes"), "target_scopes", "only_scope"));
+    OCT_TRY(oct_adapter_scopes(a, oct_tree_get(config, "ignored_scopes"), "ignored_scopes",
+                               "ignored_scope"));
+    OCT_TRY(oct_adapter_scopes(a, oct_tree_get(config, "target_scopes"), "target_scopes",
+                               "only_scope"));
     if (!oct_tree_is_null(device)) {
         OCT_TRY(oct_adapter_set(a, device, "target_device", oct_tree_text(device)));
         OCT_TRY(oct_adapter_done(a, "target_device", device, "target_device"));
     }
+    OCT_TRY(read_input(a, oct_tree_get(config, "input_info")));
     OCT_TRY(read_postprocessing(a, config));
     return tell_top(a, config);
 }

@@ -279,6 +279,7 @@ static bool decides_numbers(int field)
     case OCT_RECIPE_SAVE_QMAP:
     case OCT_RECIPE_QUANT_CFG:
     case OCT_RECIPE_REPORT:
+    case OCT_RECIPE_CALIBRATION_CACHE:
     case OCT_RECIPE_THREADS:
     case OCT_RECIPE_FAST_BIAS:
     case OCT_RECIPE_TRAIN_IMAGES:

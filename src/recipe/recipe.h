@@ -108,7 +108,7 @@ void oct_hint_init(oct_hint *h, const char *want);
 void oct_hint_try(oct_hint *h, const char *name, size_t len);
 const char *oct_hint_text(oct_hint *h);
 
-/* --- foreign files (foreign.c, nncf.c, supergradients.c) --- */
+/* --- foreign files (foreign.c, and a file for each tool) --- */
 
 /* Is this another tool's file? Then *out is the same in octet's words, and notes were made. */
 oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct_tree *map,
@@ -135,14 +135,57 @@ oct_status oct_adapter_scope(oct_adapter *a, const oct_tree *at, const char *sco
 /* Adds {pattern: '.*', key: value} to the overrides. */
 oct_status oct_adapter_override(oct_adapter *a, const oct_tree *at, const char *key,
                                 const char *value);
+/* The same for a name as oct_adapter_scope() has it. */
+oct_status oct_adapter_override_at(oct_adapter *a, const oct_tree *at, const char *name,
+                                   const char *key, const char *value);
 oct_status oct_adapter_done(oct_adapter *a, const char *what, const oct_tree *value,
                             const char *meaning);
 oct_status oct_adapter_left_out(oct_adapter *a, const char *what, const char *why);
 
+bool oct_recipe_has_key(const char *key); /* octet's own, or a group of its own */
+
+/* --- tables of rules (adapter_rules.c) --- */
+
+/* What a key of another tool's becomes: a setting, a word on it, or nothing. */
+typedef struct oct_adapter_rule {
+    const char *key;   /* theirs; NULL at the end of a table */
+    const char *value; /* only where it is this (case is free); NULL: always */
+    const char *path;  /* ours; NULL: no setting */
+    const char *word;  /* what it is set to; NULL: what the file says */
+    const char *why;   /* without a path: why it is left out, or what it is */
+    bool is_done;      /* without a path: octet does so anyway */
+} oct_adapter_rule;
+
+/* Reads a map by the first rule that fits each key; keys of `others` (NULL at the end; may be NULL)
+ * are read elsewhere, and what remains is left out because of `why`. */
+oct_status oct_adapter_rules(oct_adapter *a, const oct_tree *map, const char *prefix,
+                             const oct_adapter_rule *rules, const char *const *others,
+                             const char *why);
+
+/* A word, of "QuantizationPreset.MIXED" the last one. */
+const char *oct_adapter_word(const oct_tree *t);
+
+/* A name or a list of names into a scope, and [1, 3, 300, 300] into sample_size. */
+oct_status oct_adapter_scopes(oct_adapter *a, const oct_tree *t, const char *what,
+                              const char *scope);
+oct_status oct_adapter_shape(oct_adapter *a, const oct_tree *t, const char *what);
+
+/* The target for PPQ's name of a platform; NULL: none. */
+const char *oct_platform_target(const char *name);
+
 /* `map` is the whole file, `params` the part of it that has the settings. */
 oct_status oct_nncf_read(oct_adapter *a, const oct_tree *map);
+oct_status oct_nncf_arguments(oct_adapter *a, const oct_tree *map);
+oct_status oct_nncf_advanced(oct_adapter *a, const oct_tree *advanced_parameters);
+oct_status oct_ppq_read(oct_adapter *a, const oct_tree *map);
+oct_status oct_quark_read(oct_adapter *a, const oct_tree *map);
 oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const oct_tree *params);
 oct_status oct_super_gradients_qat(oct_adapter *a, const oct_tree *map, const oct_tree *qat,
                                    const oct_tree *learn_amax);
+/* quantizer: {CLASS: params}: says the target, and where its settings are. */
+oct_status oct_super_gradients_quantizer(oct_adapter *a, const oct_tree *quantizer,
+                                         const oct_tree **params);
+oct_status oct_super_gradients_quantizer_params(oct_adapter *a, const oct_tree *t);
+oct_status oct_super_gradients_export(oct_adapter *a, const oct_tree *map, const oct_tree *params);
 
 #endif

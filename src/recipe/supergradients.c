@@ -7,20 +7,6 @@
 
 #include "recipe/recipe.h"
 
-static oct_status skip_modules(oct_adapter *a, const oct_tree *t)
-{
-    int n = 0;
-
-    for (const oct_tree *e = t->kind == OCT_TREE_LIST ? t->first : t; e;
-         e = t->kind == OCT_TREE_LIST ? e->next : NULL, n++) {
-        if (e->kind != OCT_TREE_SCALAR)
-            return oct_recipe_fail(a->r, a->source, e, "'skip_modules' wants names of modules");
-        OCT_TRY(oct_adapter_scope(a, e, "ignored_scope", e->text));
-    }
-    return oct_recipe_add_note(a->r, "skip_modules: ignored_scope, %d entr%s", n,
-                               n == 1 ? "y" : "ies");
-}
-
 /* Their histogram methods in octet's words; weights have no divergence. */
 static const struct {
     const char *theirs, *ours, *of_weights;
@@ -59,7 +45,8 @@ static oct_status read_selective(const gradients *s, const oct_tree *t)
     oct_adapter *a = s->a;
     const char *text = oct_tree_text(t);
 
-    if (!strcmp(t->key, "skip_modules")) return skip_modules(a, t);
+    if (!strcmp(t->key, "skip_modules") || !strcmp(t->key, "skip_patterns"))
+        return oct_adapter_scopes(a, t, t->key, "ignored_scope");
     if (!strcmp(t->key, "per_channel")) {
         if (!strcasecmp(text, "false")) OCT_TRY(oct_adapter_override(a, t, "per_tensor", "true"));
         return oct_adapter_done(a, t->key, t,
@@ -147,12 +134,12 @@ static oct_status read_ptq_only(oct_adapter *a, const oct_tree *t)
     return oct_adapter_done(a, t->key, t, "what octet does");
 }
 
-oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const oct_tree *params)
+static oct_status read_params(oct_adapter *a, const oct_tree *map, const oct_tree *params,
+                              const oct_tree *only)
 {
     const oct_tree *selective = oct_tree_get(params, "selective_quantizer_params");
     const oct_tree *calib = oct_tree_get(params, "calib_params");
     const oct_tree *inputs = oct_tree_get(selective, "calibrator_i");
-    const oct_tree *only = oct_tree_get(params, "ptq_only");
     const oct_tree *qat = oct_tree_get(params, "qat_params");
     gradients s = {a, oct_tree_get(calib, "histogram_calib_method"),
                    strcmp(oct_tree_text(inputs), "max") != 0};
@@ -163,4 +150,27 @@ oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const o
     OCT_TRY(each_key(&s, calib, "calib_params", read_calib));
     return oct_super_gradients_qat(a, map, qat ? qat : oct_tree_get(map, "qat_params"),
                                    oct_tree_get(selective, "learn_amax"));
+}
+
+/* The class says the target; what is in it, the rest. */
+static oct_status read_quantizer(oct_adapter *a, const oct_tree *params, const oct_tree **inner)
+{
+    const oct_tree *quantizer = oct_tree_get(params, "quantizer");
+
+    *inner = params;
+    if (oct_tree_is_null(quantizer)) return OCT_OK;
+    OCT_TRY(oct_super_gradients_quantizer(a, quantizer, inner));
+    return oct_super_gradients_quantizer_params(a, oct_tree_get(*inner, "quantizer_params"));
+}
+
+oct_status oct_super_gradients_read(oct_adapter *a, const oct_tree *map, const oct_tree *outer)
+{
+    const oct_tree *params = NULL;
+
+    OCT_TRY(read_quantizer(a, outer, &params));
+    OCT_TRY(read_params(a, map, params, oct_tree_get(outer, "ptq_only")));
+    if (oct_tree_get(map, "defaults"))
+        OCT_TRY(oct_adapter_left_out(a, "defaults",
+                                     "Hydra would add other files, which octet does not look for"));
+    return oct_super_gradients_export(a, map, outer);
 }

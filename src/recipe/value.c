@@ -92,6 +92,8 @@ static oct_status read_text(const reading *g, const oct_tree *t, const char **ou
                                       {"PRUNE-SCHEDULE", oct_prune_schedule_name, NULL}};
 
     OCT_TRY(scalar(g, t, "a text"));
+    if (g->f->metavar && !strcmp(g->f->metavar, "TARGET") && oct_platform_target(t->text))
+        return copy_text(g, oct_platform_target(t->text), out);
     if (!*t->text) return oct_recipe_fail(g->r, g->s, t, "'%s' is empty", g->f->path);
     for (size_t i = 0; g->f->metavar && i < OCT_COUNT(lists); i++)
         if (!strcmp(lists[i].metavar, g->f->metavar)) OCT_TRY(check_name(g, t, &lists[i]));

@@ -172,7 +172,8 @@ static void says_where_and_what(void **out)
          "r.yaml:3:1: unknown key 'ignored_scop'; did you mean 'ignored_scope'?"},
         {"ignored_scope:\n    nams: [a]\n",
          "r.yaml:2:5: unknown key 'ignored_scope.nams'; did you mean 'names'?"},
-        {"subset_size: 5\n", "r.yaml:1:1: unknown key 'subset_size'; 'data.subset_size'"},
+        {"skip_bad: true\n", "r.yaml:1:1: unknown key 'skip_bad'; 'data.skip_bad'"},
+        {"subset_size: 5\nmax_drop: 1\n", "r.yaml:2:1: unknown key 'max_drop'"},
         {"data: {subset_size: many}\n",
          "r.yaml:1:21: 'data.subset_size' wants a whole number from 0 to 1000000000, not 'many'"},
         {"data: {subset_size: '5'}\n", "not '5' in quotes"},
@@ -427,7 +428,9 @@ static void reads_nncf(void **out)
     assert_int_equal(o.n_overrides, 1);
     assert_int_equal(o.overrides[0].weight_bits, 4);
     assert_true(has_note(s->r, "read as a config of NNCF"));
-    assert_true(has_note(s->r, "left out: overflow_fix"));
+    assert_true(has_note(s->r, "quantization.overflow_fix disable: overflow_fix disable"));
+    assert_string_equal(o.overflow_fix, "disable");
+    assert_string_equal(job_of(s->r).sample_size, "8x3x300x300");
     assert_true(has_note(s->r, "left out: lr"));
     assert_true(has_note(s->r, "batches of 8"));
 }

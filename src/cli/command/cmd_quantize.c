@@ -109,6 +109,9 @@ static oct_status check_files(job *j, const oct_dataset_options *d)
     if ((st = cli_check_model_name(j->c, "--output", s->output))) return st;
     if ((st = cli_writes(j->c, "--output", s->output))) return st;
     if (s->save_qmap && (st = cli_writes(j->c, "--save-qmap", s->save_qmap))) return st;
+    if (s->calibration_cache &&
+        (st = cli_writes(j->c, "--calibration-cache", s->calibration_cache)))
+        return st;
     cfg = cli_quantize_cfg_path(s);
     if (cfg) st = cli_writes(j->c, "--quant-cfg", cfg);
     free(cfg);

@@ -53,20 +53,25 @@ char *cli_quantize_cfg_path(const oct_recipe_job *settings)
 oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings)
 {
     char *cfg = cli_quantize_cfg_path(settings);
-    side_file qmap = {0}, ppq = {0};
+    side_file qmap = {0}, ppq = {0}, cache = {0};
     oct_status st = OCT_OK;
 
     side_init(&qmap, settings->save_qmap);
     side_init(&ppq, cfg);
+    side_init(&cache, settings->calibration_cache);
     c->model = settings->output;
     cli_hold_interrupts();
     if (qmap.path) st = oct_quantized_save_qmap(q, qmap.temporary);
     if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
+    if (!st && cache.path)
+        st = oct_quantized_save_tensorrt(q, cache.temporary, cli_has_suffix(cache.path, ".json"));
     if (!st) st = cli_model_save(c, oct_quantized_graph(q), settings->output, false);
     if (!st) st = side_rename(c, &qmap);
     if (!st) st = side_rename(c, &ppq);
+    if (!st) st = side_rename(c, &cache);
     side_fini(&qmap);
     side_fini(&ppq);
+    side_fini(&cache);
     cli_release_interrupts();
     free(cfg);
     return st;

@@ -83,6 +83,11 @@ oct_status cli_recipe_load_model(cli *c, const oct_recipe_job *s, oct_graph **ou
     for (int i = 0; i < shapes.n; i++)
         shapes.items[i] = s->input_shapes[i];
     st = cli_model_load(c, s->model, &shapes, out);
+    if (!st && s->sample_size && !shapes.n &&
+        (st = cli_model_fill_shape(c, *out, s->sample_size))) {
+        oct_graph_free(*out);
+        *out = NULL;
+    }
     free(shapes.items);
     return st;
 }

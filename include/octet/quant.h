@@ -90,6 +90,8 @@ typedef struct oct_quantize_options {
                                            "quantile:mean:0.001"; NULL: min:min, max:max */
     const char *overflow_fix; /**< weights of 7 bits for ort and openvino on CPUs without VNNI:
                                  "enable", "first_layer_only"; NULL, "disable": of 8 */
+    int32_t reconstruct_fix_scales; /**< 1: scales of activations are not learned */
+    double reconstruct_gamma;       /**< lsq: weight of the distance of weights from their codes */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -119,6 +121,8 @@ typedef struct oct_quantize_summary {
     int32_t hardened;     /**< activations that became hard ones; -1: not asked for */
     int32_t learned;      /**< layers that learned, block by block; -1: not asked for */
     int64_t learned_from; /**< pictures */
+    double learned_before, learned_after; /**< error power / signal power of what the last layers
+                                             give, on pictures that were not learned from */
 } oct_quantize_summary;
 
 /** Why a layer is computed in float. More may be added at the end. */
@@ -155,7 +159,8 @@ typedef struct oct_quantize_block {
     const char *first, *last; /**< nodes */
     int32_t layers;           /**< that learned; 0: there was nothing to learn */
     double before, after;
-    int32_t was_put_back; /**< 1: what was learned was worse there; before and after are the same */
+    int32_t was_put_back; /**< 1: what was learned was worse; before and after are the same */
+    int32_t was_undone;   /**< 1: put back since the whole network was worse with it */
 } oct_quantize_block;
 
 /** The targets there are, the default first: NULL beyond the end. Borrowed for ever; any thread. */

@@ -172,7 +172,7 @@ static const struct stage {
     {"weight scales", solve_weights, OCT_QWRITES_SCALES},
     {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES},
     {"bias correction", correct_bias, OCT_QWRITES_SHIFTS},
-    {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS},
+    {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS | OCT_QWRITES_SCALES},
     {"bias scales", solve_biases, OCT_QWRITES_SCALES},
 };
 
@@ -281,6 +281,8 @@ static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *
     q->summary.hardened = q->corrected.hardened;
     q->summary.learned = q->corrected.learned;
     q->summary.learned_from = q->learned.pictures;
+    q->summary.learned_before = q->learned.before;
+    q->summary.learned_after = q->learned.after;
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
     return st;
 }

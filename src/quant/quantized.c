@@ -149,7 +149,8 @@ int32_t oct_quantized_block(const oct_quantized *q, int32_t i, oct_quantize_bloc
     all.layers = r->n_layers;
     all.before = r->before;
     all.after = r->after;
-    all.was_put_back = r->was_worse;
+    all.was_put_back = r->was_worse || r->was_undone;
+    all.was_undone = r->was_undone;
     oct_sized_give(block, &all, sizeof(all));
     return 1;
 }

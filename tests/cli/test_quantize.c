@@ -362,7 +362,9 @@ static void blocks_learn_on_request(void **state)
     j = printed_json(p);
     assert_true(number(j, "learned") >= 0);
     assert_true(json_array_size(json_object_get(j, "blocks")) > 0);
+    assert_true(number(j, "learned_after") <= number(j, "learned_before"));
     json_decref(j);
+    assert_int_equal(octet(p, QUANTIZE "--lsq --steps 8 --gamma 0.1 --fix-activation-scales"), 0);
     assert_int_equal(octet(p, QUANTIZE "--adaround --steps 8"), 0);
     assert_int_equal(octet(p, QUANTIZE "--adaround --lsq"), 2);
     must_contain(p->last.err, "one of them only");

@@ -167,11 +167,12 @@ static double loss_with(oct_block_net *net, int64_t i, float x)
 static void check_param(oct_block_net *net, int32_t param)
 {
     const oct_param *p = &net->params.v[param];
+    const int64_t n = p->len < 4 ? p->len : 4;
     float grad[4];
 
     assert_ok(net->ctx, oct_block_net_step(net));
-    memcpy(grad, oct_block_net_grad(net, param), sizeof(grad));
-    for (int64_t i = 0; i < 4; i++) {
+    memcpy(grad, oct_block_net_grad(net, param), (size_t)n * sizeof(*grad));
+    for (int64_t i = 0; i < n; i++) {
         const float at = net->values[p->offset + i], step = 1e-2f;
         const double slope =
             (loss_with(net, p->offset + i, at + step) - loss_with(net, p->offset + i, at - step)) /
@@ -183,32 +184,82 @@ static void check_param(oct_block_net *net, int32_t param)
     }
 }
 
+/* Two blocks: layers a and b, and c. */
+static oct_block_net *net_of(placed *p, void *state, const char *target, int32_t block, bool scales,
+                             float size, oct_arena **a)
+{
+    const double one[] = {1, 1, 1};
+    const oct_block *k;
+    oct_block_net *net = NULL;
+    oct_blocks b;
+
+    start(p, state, target);
+    output(p, layer(p, "c", silu(p, layer(p, "b", layer(p, "a", image(p, 3), 4), 4)), 4));
+    p->o.tail = "off";
+    place(p);
+    solve_all(p);
+    *a = oct_arena_new(p->f->ctx);
+    assert_ok(p->f->ctx, oct_blocks_find(p->m, 4, *a, &b));
+    assert_int_equal(b.n, 2);
+    k = &b.item[block];
+    assert_ok(p->f->ctx, oct_block_net_new(p->m, k, one, scales, &net));
+    for (int64_t i = 0; i < oct_type_len(&k->in[0]->type); i++)
+        net->in[0][i] = size * (float)oct_rng_normal(&p->rng);
+    for (int64_t i = 0; i < oct_type_len(&k->out[0]->type); i++)
+        net->target[0][i] = (float)oct_rng_normal(&p->rng);
+    return net;
+}
+
 /* The last layer: no rounding between its weights and the loss. */
 static void blocks_have_gradients(void **state)
 {
-    const double one[] = {1, 1, 1};
     placed p;
-    oct_blocks b;
-    oct_block_net *net = NULL;
     oct_arena *a;
+    oct_block_net *net = net_of(&p, *state, "octet", 1, true, 1, &a);
 
-    start(&p, *state, "npu-pow2");
-    output(&p, layer(&p, "c", silu(&p, layer(&p, "b", layer(&p, "a", image(&p, 3), 4), 4)), 4));
-    p.o.tail = "off";
-    place(&p);
-    solve_all(&p);
-    a = oct_arena_new(p.f->ctx);
-    assert_ok(p.f->ctx, oct_blocks_find(p.m, 4, a, &b));
-    assert_int_equal(b.n, 2);
-    assert_ok(p.f->ctx, oct_block_net_new(p.m, &b.item[1], one, &net));
     assert_int_equal(net->n_layers, 1);
+    assert_int_equal(net->n_scales, 0); /* its input is the other block's, its result is float */
     assert_int_equal(net->params.n, 2);
-    for (int64_t i = 0; i < oct_type_len(&b.item[1].in[0]->type); i++)
-        net->in[0][i] = (float)oct_rng_normal(&p.rng);
-    for (int64_t i = 0; i < oct_type_len(&b.item[1].out[0]->type); i++)
-        net->target[0][i] = (float)oct_rng_normal(&p.rng);
     for (int32_t i = 0; i < net->params.n; i++)
         check_param(net, i);
+    oct_block_net_free(net);
+    oct_arena_free(a);
+    finish(&p);
+}
+
+/* What is beyond the codes is the largest value that has one: smooth in the scale. */
+static void scales_have_gradients(void **state)
+{
+    placed p;
+    oct_arena *a;
+    oct_block_net *net = net_of(&p, *state, "octet", 0, true, 1e4f, &a);
+    bool has_result = false;
+
+    assert_true(net->n_scales > 0);
+    for (int32_t i = 0; i < net->n_scales; i++)
+        net->values[net->params.v[net->scales[i].param].offset] = -11;
+    for (int32_t i = 0; i < net->n_scales; i++) {
+        const oct_qpoint *q = &p.m->points[net->scales[i].point];
+
+        assert_true(q->value->producer != NULL); /* the network's input keeps its own */
+        assert_int_equal(net->scales[i].kind, OCT_STEP_LOG2);
+        has_result |= q->value == net->block->out[0];
+        check_param(net, net->scales[i].param);
+    }
+    assert_true(has_result);
+    oct_block_net_free(net);
+    oct_arena_free(a);
+    finish(&p);
+}
+
+static void exponents_are_learned(void **state)
+{
+    placed p;
+    oct_arena *a;
+    oct_block_net *net = net_of(&p, *state, "npu-pow2", 1, true, 1, &a);
+
+    assert_int_equal(net->n_scales, 1); /* of what the network gives */
+    assert_int_equal(net->scales[0].kind, OCT_STEP_LOG2_WHOLE);
     oct_block_net_free(net);
     oct_arena_free(a);
     finish(&p);
@@ -254,6 +305,17 @@ static double held_out_noise(files *t, const oct_quantized *q)
     return error / power;
 }
 
+/* Scales of powers of two end as such. */
+static void check_exponents(const oct_graph *g)
+{
+    for (const oct_node *n = g->first; n; n = n->next) {
+        const oct_tensor *t = oct_node_is(n, &oct_op_quantize_linear) ? oct_node_const(n, 1) : NULL;
+        int e;
+
+        if (t) assert_true(frexp(oct_tensor_get_f64(t, 0), &e) == 0.5);
+    }
+}
+
 typedef struct outcome {
     double noise, last; /* of the file; as the last block says */
     int32_t blocks, better, learned;
@@ -286,6 +348,8 @@ static outcome quantize_with(files *t, const oct_dataset *d, const char *target,
     }
     oct_quantized_summary(q, &s);
     out.learned = s.learned;
+    assert_true(s.learned_after <= s.learned_before);
+    if (strcmp(target, "npu-pow2") == 0) check_exponents(oct_quantized_graph(q));
     if (s.learned > 0)
         assert_fails(t->ctx, oct_quantized_save_qmap(q, below(t, "q.json")), OCT_ERR_UNSUPPORTED,
                      "learning");
@@ -368,6 +432,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(learning_begins_at_the_codes_there_are, setup, teardown),
         cmocka_unit_test_setup_teardown(rounding_has_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(scales_have_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(exponents_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),
     };
 

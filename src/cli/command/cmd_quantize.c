@@ -386,7 +386,8 @@ const cli_command cmd_quantize = {
         "top1_after, seed, report (null: none), family, preprocess (null: not known), left_out "
         "(pictures), equalized, smoothed, aligned, hardened (places that were "
         "changed; null: not asked for), learned (layers; null: not asked for), blocks (first, "
-        "last, layers, noise_before, noise_after, put_back: of --adaround and --lsq).",
+        "last, layers, noise_before, noise_after, put_back, undone: of --adaround and --lsq), "
+        "learned_before, learned_after (noise / signal of what the last layers give).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(cli_recipe_args),

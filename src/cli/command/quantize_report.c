@@ -190,7 +190,9 @@ static void print_blocks(const oct_quantized *q, int n_learned)
         cli_table_cell(t, "%s", b.first);
         cli_table_cell(t, "%d", (int)b.layers);
         cli_table_cell(t, "%.5f", b.before);
-        if (b.was_put_back)
+        if (b.was_undone)
+            cli_table_cell(t, "whole network worse: put back");
+        else if (b.was_put_back)
             cli_table_cell(t, "worse: put back");
         else
             cli_table_cell(t, "%.5f", b.after);
@@ -225,6 +227,9 @@ void cli_quantize_print(const cli_quantize_report *r)
     if (s.learned >= 0)
         cli_fact(stdout, COLUMN, "learned", "%d layers, block by block, from %lld pictures",
                  (int)s.learned, (long long)s.learned_from);
+    if (s.learned >= 0)
+        cli_fact(stdout, COLUMN, "", "noise / signal of what the last layers give: %.5f -> %.5f",
+                 s.learned_before, s.learned_after);
     cli_fact(stdout, COLUMN, "size", "%s -> %s, %.2f times smaller",
              cli_bytes((double)r->bytes_before, before), cli_bytes((double)r->bytes_after, after),
              (double)r->bytes_before / (double)r->bytes_after);
@@ -292,6 +297,7 @@ static void blocks_json(cli_json *j, const oct_quantized *q)
         cli_json_num(k, "noise_before", b.before);
         cli_json_num(k, "noise_after", b.after);
         cli_json_bool(k, "put_back", b.was_put_back);
+        cli_json_bool(k, "undone", b.was_undone);
         cli_json_add(list, NULL, k);
     }
     cli_json_add(j, "blocks", list);
@@ -326,6 +332,10 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     count_json(j, "hardened", s.hardened);
     cli_quantize_moves_json(j, r);
     count_json(j, "learned", s.learned);
+    if (s.learned >= 0) {
+        cli_json_num(j, "learned_before", s.learned_before);
+        cli_json_num(j, "learned_after", s.learned_after);
+    }
     blocks_json(j, r->q);
     cli_json_str(j, "tail", s.tail);
     cli_json_int(j, "bytes_before", r->bytes_before);

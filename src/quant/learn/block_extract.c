@@ -28,7 +28,18 @@ static oct_status cut_above(oct_graph *g, const oct_value *from)
     return oct_graph_add_input(g, x);
 }
 
-/* A result may be an input of the block as well, or have been rounded: a copy is the output. */
+/* What is read of v: the value as it was rounded, if nothing reads it otherwise. */
+static oct_value *as_read(oct_value *v)
+{
+    const oct_node *q = v->n_users == 1 ? v->users[0] : NULL, *dq;
+
+    if (!q || !oct_node_is(q, &oct_op_quantize_linear) || q->in[0] != v || q->out[0]->n_users != 1)
+        return v;
+    dq = q->out[0]->users[0];
+    return oct_node_is(dq, &oct_op_dequantize_linear) ? dq->out[0] : v;
+}
+
+/* A result may be an input of the block as well: a copy is the output. */
 static oct_status add_output(oct_graph *g, oct_value *v)
 {
     oct_builder b = {.g = g};
@@ -49,7 +60,7 @@ oct_status oct_block_extract(const oct_graph *whole, const oct_block *b, oct_gra
     for (int32_t i = 0; i < b->n_in && !st; i++)
         st = cut_above(g, b->in[i]);
     for (int32_t i = 0; i < b->n_out && !st; i++)
-        st = add_output(g, g->values[b->out[i]->id]);
+        st = add_output(g, as_read(g->values[b->out[i]->id]));
     if (!st) st = oct_pass_run(&oct_pass_drop_dead, g, &n_dropped);
     if (st)
         oct_graph_free(g);

@@ -21,9 +21,79 @@ typedef struct maker {
     oct_builder b;
     oct_value **learned; /* one for each parameter */
     oct_value *loss;
+    bool scales; /* of activations are learned */
 } maker;
 
+/* --- inputs that are learned --- */
+
+static oct_status add_param(maker *k, const char *name, const oct_type *type, oct_param_kind kind,
+                            oct_value **v, int32_t *param)
+{
+    oct_params *p = &k->net->params;
+
+    if (!name || !(*v = oct_value_new(k->g, name, type))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_graph_add_input(k->g, *v));
+    k->learned[ *param = p->n] = *v;
+    return oct_params_add(p, name, oct_type_len(type), kind);
+}
+
 /* --- activations --- */
+
+static bool is_computed_here(const maker *k, const oct_value *v)
+{
+    const oct_block *b = k->net->block;
+
+    for (int32_t i = 0; i < b->n_nodes; i++)
+        if (v->producer && v->producer->id == b->nodes[i]->id) return true;
+    return false;
+}
+
+/* The point whose scale this pair has and this block may change, or -1. */
+static int32_t own_scale(const maker *k, const oct_node *q)
+{
+    const oct_qmap *m = k->m;
+    const oct_value *v = q->in[0];
+    const int32_t at = k->scales && v->id < m->g->root->n_value_ids ? m->of_value[v->id] : -1;
+    const int32_t root = at >= 0 ? oct_qmap_root_index(m, at) : -1;
+    const float *scale = oct_node_const(q, 1)->data;
+    int32_t low, high, type_low, type_high;
+
+    if (root < 0 || m->points[root].state != OCT_QSTATE_ACTIVE || m->points[root].n != 1) return -1;
+    if (m->points[root].role != OCT_QROLE_ACT || m->points[root].scale[0] != scale[0]) return -1;
+    oct_qspec_limits(&m->points[root].spec, &low, &high);
+    oct_quant_limits(q->out[0]->type.dtype, &type_low, &type_high);
+    if (low != type_low || high != type_high) return -1; /* a Clip has the scale, too */
+    for (int32_t i = 0; i < m->n_points; i++) {
+        const oct_qpoint *p = &m->points[i];
+
+        if (p->state == OCT_QSTATE_OFF || p->role != OCT_QROLE_ACT ||
+            oct_qmap_root_index(m, i) != root)
+            continue;
+        if (p->node || !is_computed_here(k, p->value)) return -1;
+    }
+    return root;
+}
+
+/* The operand "step" of a point: an input of the net. */
+static oct_status learn_scale(maker *k, int32_t point, oct_value **step, oct_step_kind *kind)
+{
+    oct_block_net *net = k->net;
+    const int64_t one = 1;
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &one);
+    oct_block_scale *s;
+
+    for (int32_t i = 0; i < net->n_scales; i++)
+        if (net->scales[i].point == point) {
+            *step = k->learned[net->scales[i].param];
+            *kind = net->scales[i].kind;
+            return OCT_OK;
+        }
+    s = &net->scales[net->n_scales++];
+    s->point = point;
+    *kind = s->kind = k->m->points[point].spec.is_pow2 ? OCT_STEP_LOG2_WHOLE : OCT_STEP_LOG2;
+    return add_param(k, oct_arena_printf(k->g->arena, "scale%d.learned", (int)point), &type,
+                     OCT_PARAM_STEP_SIZE, step, &s->param);
+}
 
 /* A constant of numbers of any type, as floats. */
 static oct_value *as_floats(maker *k, const oct_tensor *t)
@@ -39,7 +109,7 @@ static oct_status replace_pair(maker *k, oct_node *q, oct_node *dq)
     const oct_tensor *scale = oct_node_const(q, 1), *zero = oct_node_const(q, 2);
     oct_fake_attrs a = {.axis = -1, .kind = OCT_STEP_SCALE, .role = OCT_FAKE_ACT, .grad_scale = 1};
     oct_value *in[3] = {q->in[0], NULL, NULL};
-    int32_t low, high;
+    int32_t low, high, point;
     oct_node *f;
 
     if (!scale) return oct_node_fail(q, OCT_ERR_STATE, "its scale is not constant");
@@ -49,7 +119,12 @@ static oct_status replace_pair(maker *k, oct_node *q, oct_node *dq)
     if (oct_tensor_len(scale) > 1) a.axis = (int)oct_node_attr(q, "axis")->i;
     if (a.axis < -1) a.axis += q->in[0]->type.rank;
     k->b.before = dq;
-    in[1] = as_floats(k, scale);
+    if ((point = own_scale(k, q)) >= 0) {
+        OCT_TRY(learn_scale(k, point, &in[1], &a.kind));
+        a.learns = OCT_FAKE_LEARNS_STEP;
+    } else {
+        in[1] = as_floats(k, scale);
+    }
     if (zero) in[2] = as_floats(k, zero);
     f = oct_emit_node(&k->b, &oct_op_fake_quant, in, zero ? 3 : 2, 1);
     oct_fake_write(&k->b, f, &a);
@@ -86,16 +161,12 @@ static bool is_learned(const oct_qpoint *p, const oct_value *v)
 static oct_status take(maker *k, oct_node *n, int32_t i, const oct_type *type, oct_param_kind kind,
                        int32_t *param)
 {
-    oct_params *p = &k->net->params;
     const char *name =
         oct_arena_printf(k->g->arena, "%s.learned%d", n->name, (int)i); /* unique: nodes are */
-    oct_value *v;
+    oct_value *v = NULL;
 
-    if (!name || !(v = oct_value_new(k->g, name, type))) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_graph_add_input(k->g, v));
-    OCT_TRY(oct_node_set_input(n, i, v));
-    k->learned[ *param = p->n] = v;
-    return oct_params_add(p, name, oct_type_len(type), kind);
+    OCT_TRY(add_param(k, name, type, kind, &v, param));
+    return oct_node_set_input(n, i, v);
 }
 
 static oct_status take_layer(maker *k, const oct_node *from, oct_node *n)
@@ -131,6 +202,12 @@ static void start_values(maker *k)
 {
     oct_block_net *net = k->net;
 
+    for (int32_t i = 0; i < net->n_scales; i++) {
+        const oct_block_scale *s = &net->scales[i];
+
+        net->values[net->params.v[s->param].offset] =
+            (float)oct_step_of_scale(s->kind, (double)k->m->points[s->point].scale[0]);
+    }
     for (int32_t i = 0; i < net->n_layers; i++) {
         const oct_block_layer *l = &net->layers[i];
         const oct_tensor *w = l->node->in[1]->data, *b = oct_node_const(l->node, 2);
@@ -229,13 +306,15 @@ static oct_status make(maker *k, const double *weight)
 
     net->memory = oct_calloc(net->ctx, (size_t)(b->n_in + b->n_out) + 1, sizeof(*net->memory));
     net->layers = oct_calloc(net->ctx, (size_t)b->n_layers + 1, sizeof(*net->layers));
-    k->learned = oct_arena_array(k->g->arena, (size_t)b->n_layers * 2 + 1, sizeof(*k->learned));
-    if (!net->memory || !net->layers || !k->learned) return OCT_ERR_MEMORY;
+    net->scales = oct_calloc(net->ctx, (size_t)k->m->n_points + 1, sizeof(*net->scales));
+    k->learned = oct_arena_array(k->g->arena, (size_t)(b->n_layers * 2 + k->m->n_points) + 1,
+                                 sizeof(*k->learned));
+    if (!net->memory || !net->layers || !net->scales || !k->learned) return OCT_ERR_MEMORY;
     net->in = net->memory;
     net->target = net->memory + b->n_in;
     OCT_TRY(replace_pairs(k));
     OCT_TRY(take_layers(k));
-    if (!net->params.n) return OCT_OK;
+    if (!net->n_layers) return OCT_OK;
     if (!(net->values = oct_params_buffer(&net->params))) return OCT_ERR_MEMORY;
     start_values(k);
     OCT_TRY(add_loss(k, weight));
@@ -248,10 +327,10 @@ static oct_status make(maker *k, const double *weight)
 }
 
 oct_status oct_block_net_new(const oct_qmap *m, const oct_block *b, const double *weight,
-                             oct_block_net **out)
+                             bool scales, oct_block_net **out)
 {
     oct_graph *lowered = NULL;
-    maker k = {.m = m};
+    maker k = {.m = m, .scales = scales};
     oct_status st;
 
     if (!(k.net = oct_calloc(m->ctx, 1, sizeof(*k.net)))) return OCT_ERR_MEMORY;
@@ -282,6 +361,7 @@ void oct_block_net_free(oct_block_net *n)
         oct_free(n->ctx, n->memory[i]);
     oct_free(n->ctx, n->memory);
     oct_free(n->ctx, n->layers);
+    oct_free(n->ctx, n->scales);
     oct_free(n->ctx, n->values);
     oct_params_fini(&n->params);
     oct_free(n->ctx, n);

@@ -11,12 +11,14 @@
 
 #include <octet/plan.h>
 
+#include "op/grad/fake_quant.h"
 #include "optim/params.h"
 #include "quant/learn/blocks.h"
 
 /*
  * `whole` has the ids of the graph that the block was found in (a lowered graph has). Inputs and
- * outputs of *out are in the block's order.
+ * outputs of *out are in the block's order. A value that everything reads rounded is given rounded:
+ * its scale belongs to the block that computes it.
  */
 oct_status oct_block_extract(const oct_graph *whole, const oct_block *b, oct_graph **out);
 
@@ -41,15 +43,24 @@ typedef struct oct_block_layer {
     const oct_qpoint *point; /* of the weight */
 } oct_block_layer;
 
+/* The scale of an activation that is learned, as a logarithm to base 2. */
+typedef struct oct_block_scale {
+    int32_t param;
+    int32_t point; /* of the qmap: the root of all that have this scale */
+    oct_step_kind kind;
+} oct_block_scale;
+
 typedef struct oct_block_net {
     oct_ctx *ctx;
     const oct_block *block;
     oct_plan *plan;
     oct_run *run;
-    oct_params params; /* weights and biases as the layers read them */
+    oct_params params; /* scales; weights and biases as the layers read them */
     float *values;     /* flat: change it between steps */
     oct_block_layer *layers;
     int32_t n_layers;
+    oct_block_scale *scales;
+    int32_t n_scales;
     float **in, **target; /* to be filled before each step */
     float **memory;       /* inputs, then targets: owned */
 } oct_block_net;
@@ -58,9 +69,12 @@ typedef struct oct_block_net {
  * The loss is the sum over the block's outputs of weight[i] * mean squared error. Weights that
  * several nodes read, and those with zero points, are not learned. The values begin with the float
  * weights, and with biases as bias correction left them.
+ *
+ * `scales`: those of activations are learned, too, where the block computes all values that have
+ * them. One for each channel, and those that a single consumer has for itself, are not.
  */
 oct_status oct_block_net_new(const oct_qmap *m, const oct_block *b, const double *weight,
-                             oct_block_net **out);
+                             bool scales, oct_block_net **out);
 void oct_block_net_free(oct_block_net *n); /* accepts NULL */
 
 oct_status oct_block_net_step(oct_block_net *n); /* forward and backward */

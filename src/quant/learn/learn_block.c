@@ -25,6 +25,13 @@
 /* A bias moves by this part of the layer's biases in a step. */
 #define BIAS_MOVE 1e-3
 
+/* How far the logarithm of an activation's scale may go: about a tenth of the scale, and beyond the
+ * next power of two. Then it stays, a power of two as a whole one, and the weights fit themselves
+ * to it. */
+#define SCALE_WAY    0.2
+#define EXPONENT_WAY 1.5
+#define SCALES_STAY  0.6
+
 #define ALL_SETTLED 0.95
 
 enum { MOST_BATCH = 4, SETTLINGS = 50 };
@@ -34,6 +41,7 @@ typedef struct learner {
     oct_block_net *net;
     const oct_block *block;
     const oct_block_values *values;
+    const oct_qmap *m;
     const oct_learn_settings *o;
     oct_arena *a;
     oct_rounding *rounding;    /* one for each layer */
@@ -84,6 +92,19 @@ static oct_status start_layer(learner *l, int32_t i)
     return OCT_OK;
 }
 
+static void start_scales(learner *l)
+{
+    oct_params *p = &l->net->params;
+
+    for (int32_t i = 0; i < l->net->n_scales; i++) {
+        const oct_block_scale *s = &l->net->scales[i];
+        const double way = s->kind == OCT_STEP_LOG2_WHOLE ? EXPONENT_WAY : SCALE_WAY;
+
+        l->theta[p->v[s->param].offset] = l->net->values[p->v[s->param].offset];
+        p->v[s->param].rate = way / l->o->steps / l->o->rate;
+    }
+}
+
 static oct_status start(learner *l)
 {
     const oct_params *p = &l->net->params;
@@ -105,6 +126,7 @@ static oct_status start(learner *l)
     list_pictures(l);
     for (int32_t i = 0; i < l->net->n_layers; i++)
         OCT_TRY(start_layer(l, i));
+    start_scales(l);
     oct_params_pointers(p, l->grad, l->at_grad);
     oct_optimizer_options_init(&o);
     return oct_optimizer_init(&l->opt, p, oct_optimizer_find("adam"), &o);
@@ -138,6 +160,11 @@ static void set_values(learner *l, bool at_end)
         if (k->bias >= 0)
             memcpy(l->net->values + p->v[k->bias].offset, l->theta + p->v[k->bias].offset,
                    (size_t)p->v[k->bias].len * sizeof(float));
+    }
+    for (int32_t i = 0; i < l->net->n_scales; i++) {
+        const int64_t at = p->v[l->net->scales[i].param].offset;
+
+        l->net->values[at] = l->theta[at];
     }
 }
 
@@ -184,11 +211,31 @@ static void set_gradients(learner *l, double done)
         if (!(l->pressure[i] > 0))
             l->pressure[i] = PRESSURE * gradient_size(&l->rounding[i], l->sum + at);
         oct_rounding_grad(&l->rounding[i], l->theta + at, l->sum + at, 1, l->grad + at);
+        oct_rounding_pull(&l->rounding[i], l->theta + at, l->o->gamma, l->grad + at);
         if (part >= 0)
             oct_rounding_press(&l->rounding[i], l->theta + at, l->pressure[i], power, l->grad + at);
         if (k->bias >= 0)
             memcpy(l->grad + p->v[k->bias].offset, l->sum + p->v[k->bias].offset,
                    (size_t)p->v[k->bias].len * sizeof(float));
+    }
+    for (int32_t i = 0; i < l->net->n_scales; i++) {
+        const int64_t at = p->v[l->net->scales[i].param].offset;
+
+        l->grad[at] = l->sum[at];
+    }
+}
+
+/* From here on scales stay as they are. */
+static void keep_scales(learner *l)
+{
+    oct_params *p = &l->net->params;
+
+    for (int32_t i = 0; i < l->net->n_scales; i++) {
+        const oct_block_scale *s = &l->net->scales[i];
+        float *x = &l->theta[p->v[s->param].offset];
+
+        if (s->kind == OCT_STEP_LOG2_WHOLE) *x = rintf(*x);
+        p->v[s->param].frozen = true;
     }
 }
 
@@ -216,6 +263,7 @@ static oct_status learn(learner *l)
             (l->o->kind == OCT_ROUNDING_LSQ ? 0.5 * (1 + cos(3.14159265358979 * done)) : 1);
         const oct_rates rates = {.lr = rate, .bias_lr = l->o->rate * (1 - done), .momentum = -1};
 
+        if (step == (int32_t)(SCALES_STAY * l->o->steps)) keep_scales(l);
         set_values(l, false);
         OCT_TRY(sum_gradients(l));
         set_gradients(l, done);
@@ -227,52 +275,67 @@ static oct_status learn(learner *l)
 
 /* --- the result --- */
 
+static oct_status give_layer(learner *l, const oct_block_layer *k, const float *first,
+                             oct_learned_layer *out)
+{
+    const oct_params *p = &l->net->params;
+    const oct_param *w = &p->v[k->weight], *b = k->bias >= 0 ? &p->v[k->bias] : NULL;
+
+    *out = (oct_learned_layer){.node = k->node, .n_shift = b ? b->len : 0};
+    out->weight = oct_arena_array(l->a, (size_t)w->len + 1, sizeof(float));
+    out->shift = b ? oct_arena_array(l->a, (size_t)b->len + 1, sizeof(float)) : NULL;
+    if (!out->weight || (b && !out->shift)) return OCT_ERR_MEMORY;
+    memcpy(out->weight, l->net->values + w->offset, (size_t)w->len * sizeof(float));
+    for (int64_t c = 0; b && c < b->len; c++)
+        out->shift[c] = l->theta[b->offset + c] - first[b->offset + c];
+    return OCT_OK;
+}
+
 static oct_status give(learner *l, const float *first, oct_learned *out)
 {
     const oct_params *p = &l->net->params;
 
+    out->layers = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(*out->layers));
+    out->scales = oct_arena_array(l->a, (size_t)l->net->n_scales + 1, sizeof(*out->scales));
+    if (!out->layers || !out->scales) return OCT_ERR_MEMORY;
     set_values(l, true);
-    for (int32_t i = 0; i < l->net->n_layers; i++) {
-        const oct_block_layer *k = &l->net->layers[i];
-        const oct_param *w = &p->v[k->weight], *b = k->bias >= 0 ? &p->v[k->bias] : NULL;
+    for (int32_t i = 0; i < l->net->n_layers; i++)
+        OCT_TRY(give_layer(l, &l->net->layers[i], first, &out->layers[i]));
+    out->n_layers = l->net->n_layers;
+    for (int32_t i = 0; i < l->net->n_scales; i++) {
+        const oct_block_scale *s = &l->net->scales[i];
+        const double step = (double)l->theta[p->v[s->param].offset];
+        const float scale = (float)oct_step_scale(s->kind, step);
 
-        out[i] = (oct_learned){.node = k->node, .n_shift = b ? b->len : 0};
-        out[i].weight = oct_arena_array(l->a, (size_t)w->len + 1, sizeof(float));
-        out[i].shift = b ? oct_arena_array(l->a, (size_t)b->len + 1, sizeof(float)) : NULL;
-        if (!out[i].weight || (b && !out[i].shift)) return OCT_ERR_MEMORY;
-        memcpy(out[i].weight, l->net->values + w->offset, (size_t)w->len * sizeof(float));
-        for (int64_t c = 0; b && c < b->len; c++)
-            out[i].shift[c] = l->theta[b->offset + c] - first[b->offset + c];
+        if (scale != l->m->points[s->point].scale[0])
+            out->scales[out->n_scales++] = (oct_learned_scale){s->point, scale};
     }
     return OCT_OK;
 }
 
-static oct_status work(learner *l, oct_learned **out, int32_t *n)
+static oct_status work(learner *l, oct_learned *out)
 {
     float *first;
 
     if (!l->net->n_layers) return OCT_OK;
     OCT_TRY(start(l));
     first = oct_arena_array(l->a, (size_t)l->net->params.len + 1, sizeof(float));
-    *out = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(**out));
-    if (!first || !*out) return OCT_ERR_MEMORY;
+    if (!first) return OCT_ERR_MEMORY;
     memcpy(first, l->theta, (size_t)l->net->params.len * sizeof(float));
     OCT_TRY(learn(l));
-    OCT_TRY(give(l, first, *out));
-    *n = l->net->n_layers;
-    return OCT_OK;
+    return give(l, first, out);
 }
 
 oct_status oct_learn_block(const oct_qmap *m, const oct_block_values *values, int32_t block,
                            const oct_block_error *before, const oct_learn_settings *o, oct_arena *a,
-                           oct_learned **out, int32_t *n)
+                           oct_learned *out)
 {
     const oct_block *b = &values->blocks->item[block];
-    learner l = {.block = b, .values = values, .o = o, .a = a};
+    learner l = {.block = b, .values = values, .m = m, .o = o, .a = a};
     double *weight = oct_arena_array(a, (size_t)b->n_out + 1, sizeof(*weight));
     oct_status st;
 
-    *n = 0;
+    *out = (oct_learned){0};
     if (!weight) return OCT_ERR_MEMORY;
     oct_rng_init(&l.rng, o->seed + (uint64_t)block);
     /* Outputs count by their relative error, and the loss begins near 1. */
@@ -281,8 +344,8 @@ oct_status oct_learn_block(const oct_qmap *m, const oct_block_values *values, in
 
         weight[i] = e > 1e-30 ? 1 / (e * b->n_out) : 0;
     }
-    st = oct_block_net_new(m, b, weight, &l.net);
-    if (!st) st = work(&l, out, n);
+    st = oct_block_net_new(m, b, weight, o->scales, &l.net);
+    if (!st) st = work(&l, out);
     if (l.net) oct_optimizer_fini(&l.opt);
     oct_free(m->ctx, l.theta);
     oct_free(m->ctx, l.sum);

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "base/ctx.h"
-#include "quant/learn/learn_block.h"
+#include "quant/learn/change.h"
+#include "quant/learn/guard.h"
 #include "quant/lower/lower.h"
+#include "quant/solve/solve.h"
 
 #define VALUE_BYTES ((size_t)384 << 20)
 
@@ -26,6 +28,9 @@ typedef struct work {
     oct_learn_settings settings;
     oct_blocks blocks;
     oct_block_values values;
+    oct_guard guard;
+    oct_arena *arena;    /* of what is kept to the end */
+    oct_change *changes; /* one for each block */
     oct_reconstruction *result;
 } work;
 
@@ -41,14 +46,17 @@ static oct_status read_settings(const oct_qmap *m, const oct_quantize_options *o
 
     if (o->adaround && o->lsq)
         return oct_fail(m->ctx, OCT_ERR_ARG, "adaround and lsq: one of them only");
-    if (o->reconstruct_steps < 0 || !(o->reconstruct_rate >= 0) || o->block_size < 0)
+    if (o->reconstruct_steps < 0 || !(o->reconstruct_rate >= 0) || o->block_size < 0 ||
+        !(o->reconstruct_gamma >= 0))
         return oct_fail(m->ctx, OCT_ERR_ARG,
-                        "steps, rate and block size of learning are not negative");
+                        "steps, rate, block size and gamma of learning are not negative");
     *out = (oct_learn_settings){
         .kind = o->lsq ? OCT_ROUNDING_LSQ : OCT_ROUNDING_ADAROUND,
         .steps = steps,
         .rate = o->reconstruct_rate > 0 ? o->reconstruct_rate
                                         : (o->lsq ? LSQ_WAY : ADAROUND_WAY) / steps,
+        .scales = !o->reconstruct_fix_scales,
+        .gamma = o->reconstruct_gamma,
         .seed = o->seed,
         .n_threads = oct_ctx_threads(m->ctx),
     };
@@ -77,71 +85,58 @@ static oct_status compute_now(work *w, int32_t b, oct_block_error *errors)
     return st;
 }
 
-/* --- changing weights and biases --- */
-
-/* Of the graph; *old is what it had, whose reference the caller takes over. */
-static oct_status set_weight(work *w, const oct_learned *l, oct_tensor **old)
-{
-    oct_value *v = w->bound->values[l->node->in[1]->id];
-    oct_tensor *t = NULL;
-
-    OCT_TRY(oct_tensor_make(w->m->ctx, &v->data->type, &t));
-    memcpy(t->data, l->weight, (size_t)oct_tensor_len(t) * sizeof(float));
-    *old = v->data;
-    v->data = t;
-    return l->shift ? oct_qmap_shift(w->m, l->node, l->shift, l->n_shift) : OCT_OK;
-}
-
-static oct_status put_back(work *w, const oct_learned *l, oct_tensor **old)
-{
-    oct_value *v = w->bound->values[l->node->in[1]->id];
-
-    if (!*old) return OCT_OK;
-    oct_tensor_unref(v->data);
-    v->data = *old;
-    *old = NULL;
-    for (int64_t i = 0; i < l->n_shift; i++)
-        l->shift[i] = -l->shift[i];
-    return l->shift ? oct_qmap_shift(w->m, l->node, l->shift, l->n_shift) : OCT_OK;
-}
-
 /* --- one block --- */
 
-static oct_status try_learned(work *w, int32_t b, oct_learned *learned, int32_t n, oct_arena *a,
-                              oct_block_error *errors, oct_reconstructed *r)
+/* Would scales have to be moved for the limits of an NPU? */
+static oct_status breaks_limits(const work *w, oct_arena *a, bool *breaks)
 {
-    const int32_t n_out = w->blocks.item[b].n_out;
-    oct_tensor **old = oct_arena_array(a, (size_t)n + 1, sizeof(*old));
-    oct_status st = old ? OCT_OK : OCT_ERR_MEMORY;
+    oct_npu_moves moves = {0};
+    oct_qmap *copy = NULL;
+    oct_status st;
 
-    for (int32_t i = 0; i < n && !st; i++)
-        st = set_weight(w, &learned[i], &old[i]);
-    if (!st) st = compute_now(w, b, errors);
-    r->after = noise(errors + n_out, n_out);
-    if (!st && !(r->after < r->before)) {
-        r->was_worse = true;
-        r->after = r->before;
-        for (int32_t i = 0; i < n && !st; i++)
-            st = put_back(w, &learned[i], &old[i]);
-        if (!st) st = compute_now(w, b, errors);
-    } else {
-        w->result->n_changed += n;
-    }
-    for (int32_t i = 0; old && i < n; i++)
-        oct_tensor_unref(old[i]);
+    *breaks = false;
+    if (w->m->target->bias != OCT_BIAS_POW2) return OCT_OK;
+    OCT_TRY(oct_qmap_clone(w->m, &copy));
+    st = oct_npu_fit(copy, a, &moves);
+    *breaks = moves.n > 0;
+    oct_qmap_free(copy);
     return st;
+}
+
+/* Weights, biases and scales go in; scales that the target does not allow do not. */
+static oct_status put_in(work *w, oct_learned *learned, oct_arena *a, oct_change *c)
+{
+    bool breaks = false;
+
+    OCT_TRY(oct_change_make(w->m->ctx, learned, w->arena, c));
+    OCT_TRY(oct_change_swap(c, w->m, w->bound));
+    if (c->n_scales) OCT_TRY(breaks_limits(w, a, &breaks));
+    if (!breaks) return OCT_OK;
+    OCT_TRY(oct_change_swap(c, w->m, w->bound));
+    c->n_scales = 0;
+    return oct_change_swap(c, w->m, w->bound);
 }
 
 static oct_status learn(work *w, int32_t b, const oct_learn_settings *o, oct_arena *a,
                         oct_block_error *errors, oct_reconstructed *r)
 {
-    oct_learned *learned = NULL;
-    int32_t n = 0;
+    const int32_t n_out = w->blocks.item[b].n_out;
+    oct_change *c = &w->changes[b];
+    oct_learned learned;
 
-    OCT_TRY(oct_learn_block(w->m, &w->values, b, errors, o, a, &learned, &n));
-    r->n_layers = n;
+    OCT_TRY(oct_learn_block(w->m, &w->values, b, errors, o, a, &learned));
+    r->n_layers = learned.n_layers;
     r->was_worse = false;
-    return n ? try_learned(w, b, learned, n, a, errors, r) : OCT_OK;
+    if (!learned.n_layers) return OCT_OK;
+    oct_change_fini(c);
+    OCT_TRY(put_in(w, &learned, a, c));
+    OCT_TRY(compute_now(w, b, errors));
+    r->after = noise(errors + n_out, n_out);
+    if (r->after < r->before) return OCT_OK;
+    r->was_worse = true;
+    r->after = r->before;
+    OCT_TRY(oct_change_swap(c, w->m, w->bound));
+    return compute_now(w, b, errors);
 }
 
 static oct_status reconstruct_block(work *w, int32_t b, oct_arena *a)
@@ -187,30 +182,101 @@ static oct_status run(work *w, oct_arena *names)
     return st;
 }
 
+/* --- the whole network --- */
+
+/* What blocks up to n learned is in the network, the rest is not. `learned`: by block. */
+static oct_status keep(work *w, const bool *learned, int32_t n)
+{
+    for (int32_t b = 0; b < w->blocks.n; b++)
+        if (learned[b] && w->changes[b].is_in != (b < n))
+            OCT_TRY(oct_change_swap(&w->changes[b], w->m, w->bound));
+    return OCT_OK;
+}
+
+/* The network is worse with all changes: finds how many blocks, from the first on, may keep theirs.
+ */
+static oct_status undo_last(work *w, const bool *learned)
+{
+    int32_t good = 0, bad = w->blocks.n;
+
+    w->result->after = w->result->before;
+    while (bad - good > 1) {
+        const int32_t n = (good + bad) / 2;
+        double now;
+
+        OCT_TRY(keep(w, learned, n));
+        OCT_TRY(oct_guard_measure(&w->guard, w->m, &now));
+        if (now <= w->result->before) {
+            w->result->after = now;
+            good = n;
+        } else {
+            bad = n;
+        }
+    }
+    OCT_TRY(keep(w, learned, good));
+    for (int32_t b = good; b < w->blocks.n; b++)
+        w->result->blocks[b].was_undone = learned[b];
+    oct_log(w->m->ctx, OCT_LOG_WARN,
+            "what the last %d of %d blocks learned made the whole network worse on pictures held "
+            "out, and is put back",
+            (int)(w->blocks.n - good), (int)w->blocks.n);
+    return OCT_OK;
+}
+
+static oct_status judge(work *w)
+{
+    bool *learned = oct_arena_array(w->arena, (size_t)w->blocks.n + 1, sizeof(*learned));
+    bool any = false;
+
+    if (!learned) return OCT_ERR_MEMORY;
+    for (int32_t b = 0; b < w->blocks.n; b++)
+        any |= learned[b] = w->changes[b].is_in;
+    w->result->after = w->result->before;
+    if (!any) return OCT_OK;
+    OCT_TRY(oct_guard_measure(&w->guard, w->m, &w->result->after));
+    oct_log(w->m->ctx, OCT_LOG_INFO, "all blocks: noise / signal %.3g, now %.3g", w->result->before,
+            w->result->after);
+    if (!(w->result->after <= w->result->before)) OCT_TRY(undo_last(w, learned));
+    for (int32_t b = 0; b < w->blocks.n; b++)
+        if (w->changes[b].is_in) w->result->n_changed += w->changes[b].n_layers;
+    return OCT_OK;
+}
+
+static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, oct_arena *names)
+{
+    oct_reconstruction *out = w->result;
+
+    OCT_TRY(read_settings(w->m, o, &w->settings));
+    OCT_TRY(oct_blocks_find(w->m, o->block_size > 0 ? o->block_size : BLOCK_SIZE, w->arena,
+                            &w->blocks));
+    out->blocks = oct_arena_array(names, (size_t)w->blocks.n + 1, sizeof(*out->blocks));
+    w->changes = oct_arena_array(w->arena, (size_t)w->blocks.n + 1, sizeof(*w->changes));
+    if (!out->blocks || !w->changes) return OCT_ERR_MEMORY;
+    out->n = w->blocks.n;
+    OCT_TRY(oct_block_values_new(w->bound, &w->blocks, f, VALUE_BYTES, w->arena, &w->values));
+    out->pictures = w->values.pictures;
+    if (out->pictures < LEAST_PICTURES)
+        return oct_fail(w->m->ctx, OCT_ERR_ARG,
+                        "%lld pictures are too few for blocks to learn from: %d are the least",
+                        (long long)out->pictures, (int)LEAST_PICTURES);
+    OCT_TRY(oct_guard_new(w->bound, &w->values, w->arena, &w->guard));
+    return oct_guard_measure(&w->guard, w->m, &out->before);
+}
+
 oct_status oct_reconstruct(oct_qmap *m, oct_graph *bound, oct_feed *f,
                            const oct_quantize_options *o, oct_arena *a, oct_reconstruction *out)
 {
     work w = {.m = m, .bound = bound, .result = out};
-    oct_arena *own = oct_arena_new(m->ctx);
-    oct_status st = own ? OCT_OK : OCT_ERR_MEMORY;
+    oct_status st = (w.arena = oct_arena_new(m->ctx)) ? OCT_OK : OCT_ERR_MEMORY;
 
     *out = (oct_reconstruction){0};
-    if (!st) st = read_settings(m, o, &w.settings);
-    if (!st)
-        st = oct_blocks_find(m, o->block_size > 0 ? o->block_size : BLOCK_SIZE, own, &w.blocks);
-    if (!st) out->blocks = oct_arena_array(a, (size_t)w.blocks.n + 1, sizeof(*out->blocks));
-    if (!st && !out->blocks) st = OCT_ERR_MEMORY;
-    if (!st) {
-        out->n = w.blocks.n;
-        st = oct_block_values_new(bound, &w.blocks, f, VALUE_BYTES, own, &w.values);
-        out->pictures = w.values.pictures;
-    }
-    if (!st && out->pictures < LEAST_PICTURES)
-        st = oct_fail(m->ctx, OCT_ERR_ARG,
-                      "%lld pictures are too few for blocks to learn from: %d are the least",
-                      (long long)out->pictures, (int)LEAST_PICTURES);
+    if (!st) st = prepare(&w, f, o, a);
     if (!st) st = run(&w, a);
+    if (!st) st = judge(&w);
+    for (int32_t b = 0; w.changes && b < w.blocks.n; b++)
+        oct_change_fini(&w.changes[b]);
+    oct_guard_fini(&w.guard);
     if (w.values.data[0]) oct_block_values_fini(&w.values);
-    oct_arena_free(own);
+    oct_arena_free(w.arena);
     return st;
 }

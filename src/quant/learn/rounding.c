@@ -141,6 +141,15 @@ void oct_rounding_press(const oct_rounding *r, const float *v, double lambda, do
     }
 }
 
+void oct_rounding_pull(const oct_rounding *r, const float *v, double gamma, float *dv)
+{
+    const float factor = (float)(2 * gamma / (double)OCT_MAX(r->len, (int64_t)1));
+
+    if (r->kind != OCT_ROUNDING_LSQ || !(gamma > 0)) return;
+    for (int64_t i = 0; i < r->len; i++)
+        dv[i] += factor * r->unit[i] * r->unit[i] * (v[i] - code_at_end(r, v[i], i));
+}
+
 /* v where h is 0 or 1 and stays there, whatever momentum is left. */
 #define SETTLED 8.0f
 

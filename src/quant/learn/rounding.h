@@ -51,6 +51,9 @@ void oct_rounding_grad(const oct_rounding *r, const float *v, const float *dw, d
 /* AdaRound: adds the gradient of lambda * cost(h, b). */
 void oct_rounding_press(const oct_rounding *r, const float *v, double lambda, double b, float *dv);
 
+/* LSQ: adds the gradient of gamma * the mean squared distance of weights from their codes. */
+void oct_rounding_pull(const oct_rounding *r, const float *v, double gamma, float *dv);
+
 /* AdaRound: rounds the given share of the weights for good, those that are nearest to a code; the
  * others can make up for it. */
 void oct_rounding_settle(const oct_rounding *r, float *v, double share);

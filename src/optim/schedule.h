@@ -82,8 +82,6 @@ typedef struct oct_train_preset {
     double decay_batch;   /* the same for decay; 0: for any */
     double nominal_batch; /* micro-batches are summed up to so many pictures a step; 0: not */
     const char *ema;      /* name of its decay (ema.h) */
-    double norm_epsilon;  /* of BatchNorm */
-    double norm_momentum; /* weight of the old running value */
     /* Quantization-aware training; zeros and NULL: the defaults of float training. */
     bool is_qat;          /* `epochs` and `batch` are the defaults of a job */
     int32_t batch;        /* pictures of a step; 0: any */

@@ -28,8 +28,6 @@ static const oct_train_preset presets[] = {
         .nominal_batch = 64,
         .clip = 10,
         .ema = "ultralytics",
-        .norm_epsilon = 1e-3,
-        .norm_momentum = 0.97,
     },
     {
         .name = "yolox",
@@ -50,8 +48,6 @@ static const oct_train_preset presets[] = {
         .decay = 5e-4,
         .lr_batch = 64,
         .ema = "yolox",
-        .norm_epsilon = 1e-3,
-        .norm_momentum = 0.97,
     },
     {
         .name = "yolo_nas",
@@ -74,8 +70,6 @@ static const oct_train_preset presets[] = {
         .epochs = 300,
         .decay = 1e-5,
         .ema = "threshold",
-        .norm_epsilon = 1e-3,
-        .norm_momentum = 0.97,
     },
     {
         .name = "scratch",
@@ -97,8 +91,6 @@ static const oct_train_preset presets[] = {
         .epochs = 60,
         .decay = 0.05,
         .ema = "threshold",
-        .norm_epsilon = 1e-3,
-        .norm_momentum = 0.97,
     },
     {
         .name = "pp_yoloe",
@@ -121,8 +113,6 @@ static const oct_train_preset presets[] = {
         .decay_all = true,
         .lr_batch = 64,
         .ema = "paddle",
-        .norm_epsilon = 1e-5,
-        .norm_momentum = 0.9,
     },
     {
         .name = "nanodet",
@@ -144,8 +134,6 @@ static const oct_train_preset presets[] = {
         .decay_all = true,
         .clip = 35,
         .ema = "nanodet",
-        .norm_epsilon = 1e-5,
-        .norm_momentum = 0.9,
     },
     {
         .name = "picodet",
@@ -167,8 +155,6 @@ static const oct_train_preset presets[] = {
         .decay_all = true,
         .lr_batch = 256,
         .ema = "paddle",
-        .norm_epsilon = 1e-5,
-        .norm_momentum = 0.9,
     },
     {
         .name = "qat",

@@ -196,8 +196,6 @@ static void presets_are_whole(void **state)
         assert_non_null(row);
         assert_null(row->check(&p->options));
         assert_true(!p->ema || oct_ema_find(p->ema));
-        /* Statistics stay as they are in quantization-aware training. */
-        assert_true(p->is_qat || (p->norm_momentum > 0.5 && p->norm_epsilon > 0));
     }
     assert_true(n >= 6);
     assert_null(oct_train_preset_find("alexnet"));

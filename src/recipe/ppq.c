@@ -84,8 +84,8 @@ static oct_status read_learning(oct_adapter *a, const oct_tree *s, const char *n
         {"block_size", NULL, "reconstruct.block_size", NULL, NULL, false},
         {"lr", NULL, NULL, NULL, "octet counts it in steps of the scale; --lr sets it", false},
         {"collecting_device", NULL, NULL, NULL, "the CPU", false},
-        {"is_scale_trainable", NULL, NULL, NULL, "scales stay as calibration found them", false},
-        {"gamma", NULL, NULL, NULL, "octet has no such penalty", false},
+        {"is_scale_trainable", NULL, "reconstruct.is_scale_trainable", NULL, NULL, false},
+        {"gamma", NULL, "reconstruct.gamma", NULL, NULL, false},
         {"interested_layers", NULL, NULL, NULL, "all layers learn", false},
         {0}};
     char key[64];

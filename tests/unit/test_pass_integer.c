@@ -65,6 +65,19 @@ static oct_value *q_operators(fixture *f, oct_value *x)
     return dequantize(f, y, &(float){0.11f}, &(int32_t){128}, 1, 1);
 }
 
+/* Signed codes through MaxPool into QLinearConcat, as files with integer operators have them. */
+static oct_value *q_moves(fixture *f, oct_value *x)
+{
+    oct_value *q = quantize(f, x, OCT_DTYPE_I8, &(float){0.02f}, &(int32_t){-7}, 1, 1);
+    oct_value *s = scale_of(f, 0.02f), *z = number(f, OCT_DTYPE_I8, -7), *pooled = max_pool(f, q);
+    oct_value *in[] = {scale_of(f, 0.03f), number(f, OCT_DTYPE_I8, 11), pooled, s, z, pooled, s, z};
+    oct_node *n = oct_emit_node(&f->b, &oct_op_q_linear_concat, in, OCT_COUNT(in), 1);
+
+    assert_non_null(n);
+    assert_ok(f->ctx, oct_node_set_int(n, "axis", 1));
+    return dequantize(f, infer(f, n), &(float){0.03f}, &(int32_t){11}, 1, 1);
+}
+
 static void build(fixture *f)
 {
     oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, C, 6, 6});
@@ -86,6 +99,7 @@ static void build(fixture *f)
     output(f, y);
     output(f, qdq_u8(f, concat(f, (oct_value *[]){part[0], max_pool(f, x)}, 2, 1), 0.03f));
     output(f, q_operators(f, x));
+    output(f, q_moves(f, x));
 }
 
 /* --- promises --- */
@@ -154,7 +168,7 @@ static void every_pass_keeps_its_promise(void **state)
         n_passes++;
     }
     assert_int_equal(n_passes, 5);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         oct_tensor_unref(before[i]);
 }
 
@@ -172,11 +186,12 @@ static void the_pipeline_leaves_codes_between_borders(void **state)
     assert_ok(f->ctx, oct_graph_verify(g));
     compare(g, before, OCT_PASS_CLOSE, "integer");
     assert_int_equal(count(g, &oct_op_q_linear_conv), 0);
+    assert_int_equal(count(g, &oct_op_q_linear_concat), 0);
     for (const oct_node *n = g->first; n; n = n->next) /* what moves data moves bytes */
         if (n->op == &oct_op_concat || n->op == &oct_op_max_pool || n->op == &oct_op_transpose ||
             n->op == &oct_op_resize || n->op == &oct_op_pad)
             assert_int_equal(n->out[0]->type.dtype, OCT_DTYPE_U8);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         oct_tensor_unref(before[i]);
     oct_graph_free(g);
 }

@@ -56,6 +56,20 @@ static bool fits(const oct_node *n, const oct_qlinear *row)
            (!zero || is_single(zero)) && n->out[0]->type.dtype != OCT_DTYPE_NONE;
 }
 
+/* Each operand in turn has a scale and a zero point; the result's come first. */
+static bool concat_fits(const oct_node *n)
+{
+    if (!oct_node_is(n, &oct_op_q_linear_concat) || n->n_out != 1 || !n->out[0]) return false;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        const bool is_data = i >= 2 && (i - 2) % 3 == 0, is_scale = i == 0 || (i - 2) % 3 == 1;
+
+        if (!n->in[i] || (is_data && n->in[i]->data)) return false;
+        if (!is_data && !is_single(n->in[i])) return false;
+        if (is_scale && !is_positive(n->in[i])) return false;
+    }
+    return n->out[0]->type.dtype != OCT_DTYPE_NONE;
+}
+
 static oct_status expand(oct_node *n, const oct_qlinear *row)
 {
     oct_value *y = n->out[0];
@@ -73,6 +87,12 @@ static oct_status run(oct_graph *g, int *n_changed)
         const oct_qlinear *row = oct_qlinear_of(n);
 
         next = n->next;
+        if (concat_fits(n)) {
+            oct_node *plain;
+
+            OCT_TRY(oct_qlinear_expand_concat(n, &plain));
+            ++*n_changed;
+        }
         if (!row || !row->in_plans || !fits(n, row)) continue;
         OCT_TRY(expand(n, row));
         ++*n_changed;

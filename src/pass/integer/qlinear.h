@@ -26,7 +26,7 @@ typedef struct oct_qlinear {
 } oct_qlinear;
 
 /* The row of a node's operator, or NULL. QLinearConcat, which takes any number of operands, has
- * none. */
+ * none: see oct_qlinear_expand_concat(). */
 const oct_qlinear *oct_qlinear_of(const oct_node *n);
 
 /* QLinear* of either domain, also those that octet has no row for, and QGemm. */
@@ -37,6 +37,9 @@ bool oct_node_is_qlinear(const oct_node *n);
  * QuantizeLinear to its old result. Scales must be constants.
  */
 oct_status oct_qlinear_expand(oct_node *n, const oct_qlinear *row, oct_node **plain);
+
+/* The same of a QLinearConcat. All its operands must be there, and its scales constants. */
+oct_status oct_qlinear_expand_concat(oct_node *n, oct_node **plain);
 
 /*
  * The last part of it, for operators without a row: `plain`, a node before n, takes over the

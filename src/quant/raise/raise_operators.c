@@ -49,23 +49,10 @@ static oct_status expand(oct_raising *r, oct_node *n, const oct_qlinear *row)
 
 static oct_status expand_concat(oct_raising *r, oct_node *n)
 {
-    enum { Y_SCALE, Y_ZERO, FIRST };
-    const oct_qdq result = {n->in[Y_SCALE], n->in[Y_ZERO], -1, false};
-    const int32_t n_parts = (n->n_in - FIRST) / 3;
-    oct_value **in = oct_arena_array(n->graph->arena, (size_t)OCT_MAX(n_parts, 1), sizeof(*in));
-    oct_value *codes = n->out[0];
+    const oct_value *codes = n->out[0];
     oct_node *plain;
 
-    if (!in) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < n_parts; i++) {
-        oct_value *const *part = &n->in[FIRST + 3 * i];
-        const oct_qdq l = {part[1], part[2], -1, false};
-
-        OCT_TRY(oct_qdq_new(n->graph, n, false, n->name, part[0], &l, NULL, &in[i]));
-    }
-    if (!(plain = oct_node_new(n->graph, n, n->name, &oct_op_concat, in, n_parts, NULL, 1)))
-        return OCT_ERR_MEMORY;
-    OCT_TRY(oct_qlinear_replace(n, plain, &result));
+    OCT_TRY(oct_qlinear_expand_concat(n, &plain));
     return name_result(r, plain, codes);
 }
 

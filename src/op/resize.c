@@ -334,18 +334,25 @@ static oct_status resize_axis(const oct_args *a, const spec *s, oct_type *t, int
     return OCT_OK;
 }
 
-/* Integers are rounded and saturated; floats just stored. */
-static void store(const oct_args *a, double *v, int64_t n)
+/*
+ * Floats are just stored. Integers are saturated and cut off towards zero, as ONNX's reference and
+ * ONNX Runtime do; results of antialiasing are rounded, as ONNX Runtime does. What weights of a
+ * third leave below a whole number is not cut off.
+ */
+static void store(const oct_args *a, double *v, int64_t n, bool rounded)
 {
+    const double slack = 1e-6;
     const oct_dtype t = a->out[0]->type.dtype;
     const oct_dtype_info *info = oct_dtype_get(t);
     const int value_bits = info->bits - (info->kind == OCT_DKIND_INT);
     const double high = ldexp(1.0, value_bits) - 1,
                  low = info->kind == OCT_DKIND_INT ? -high - 1 : 0;
 
-    if (oct_dtype_is_int(t))
-        for (int64_t i = 0; i < n; i++)
-            v[i] = fmax(low, fmin(rint(v[i]), high));
+    for (int64_t i = 0; oct_dtype_is_int(t) && i < n; i++) {
+        const double whole = rounded ? rint(v[i]) : trunc(v[i] + copysign(slack, v[i]));
+
+        v[i] = fmax(low, fmin(whole, high));
+    }
     oct_store_f64(t, a->out[0]->data, 0, n, v);
 }
 
@@ -373,7 +380,7 @@ static oct_status run(const oct_args *a, const sources *given, spec_fn make, dou
         for (int32_t d = 0; d < t.rank; d++)
             if (!is_same(&s, d) && (s.axis[d].out > s.axis[d].in) == (grow == 1))
                 OCT_TRY(resize_axis(a, &s, &t, d, &data, outside));
-    store(a, data, oct_type_len(&t));
+    store(a, data, oct_type_len(&t), s.how.antialias);
     return OCT_OK;
 }
 

@@ -78,6 +78,8 @@ typedef struct oct_preprocess {
     float pad;             /**< grey level of the padding, before scale and mean (default 114) */
     float scale;           /**< default 255 */
     float mean[3], std[3]; /**< in the order of `color` (default 0 and 1) */
+    int32_t inner_width, inner_height; /**< OCT_FIT_LETTERBOX: the part of the input that pictures
+                                          are fitted to, the rest is padding; 0: all of it */
 } oct_preprocess;
 
 OCT_API void oct_preprocess_init_sized(oct_preprocess *p, size_t struct_size);
@@ -89,7 +91,8 @@ static inline void oct_preprocess_init(oct_preprocess *p)
 
 /**
  * Changes fields by words: "size=640x640,fit=letterbox,pad=114,color=rgb,scale=255,
- * mean=.485:.456:.406,std=.229:.224:.225,interpolation=linear,layout=nhwc,crop_resize=256".
+ * mean=.485:.456:.406,std=.229:.224:.225,interpolation=linear,layout=nhwc,crop_resize=256,
+ * inner=636x636".
  * An unknown word fails, naming the nearest.
  */
 OCT_API oct_status oct_preprocess_parse(oct_ctx *ctx, oct_preprocess *p, const char *text);

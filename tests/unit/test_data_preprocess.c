@@ -48,6 +48,21 @@ static void letterboxes(void **state)
                   VALUES(7, 7, 7, 7, 10, 13, 18, 20, 10, 13, 18, 20, 7, 7, 7, 7, 7, 7, 7, 7, 20));
     assert_values(f->ctx, "size=4x4,scale=1,pad=7,fit=letterbox_top_left", im,
                   VALUES(10, 13, 18, 20, 10, 13, 18, 20, 7, 7, 7, 7, 7, 7, 7, 7, 20));
+    /* the same inside a frame: fitted to 2 x 2, in the middle of 4 x 4 */
+    assert_values(f->ctx, "size=4x4,inner=2x2,scale=1,pad=7", im,
+                  VALUES(7, 7, 7, 7, 7, 10, 20, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 20));
+    {
+        oct_preprocess p;
+        char text[256];
+
+        oct_preprocess_init(&p);
+        assert_ok(f->ctx, oct_preprocess_parse(f->ctx, &p, "inner=636"));
+        assert_non_null(strstr(oct_preprocess_text(&p, text, sizeof(text)), "inner=636x636"));
+        assert_fails(f->ctx, oct_preprocess_parse(f->ctx, &p, "inner=700x10"), OCT_ERR_ARG,
+                     "does not lie in size");
+        assert_fails(f->ctx, oct_preprocess_parse(f->ctx, &p, "fit=stretch"), OCT_ERR_ARG,
+                     "letterbox only");
+    }
     /* an odd rest: the smaller half comes first */
     assert_values(f->ctx, "size=2x4,scale=1,pad=7", im,
                   VALUES(7, 7, 10, 20, 7, 7, 7, 7, 7, 7, 20, 30, 7, 7, 7, 7));

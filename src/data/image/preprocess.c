@@ -55,6 +55,12 @@ oct_status oct_preprocess_check(oct_ctx *ctx, const oct_preprocess *p)
     if (p->crop_resize < 0 || p->crop_resize > MAX_SIDE)
         return oct_fail(ctx, OCT_ERR_ARG, "preprocess: crop_resize %d, must be 0 to %d",
                         p->crop_resize, MAX_SIDE);
+    if (p->inner_width < 0 || p->inner_height < 0 || p->inner_width > p->width ||
+        p->inner_height > p->height || !p->inner_width != !p->inner_height)
+        return oct_fail(ctx, OCT_ERR_ARG, "preprocess: inner %dx%d does not lie in size %dx%d",
+                        p->inner_width, p->inner_height, p->width, p->height);
+    if (p->inner_width && p->fit != OCT_FIT_LETTERBOX && p->fit != OCT_FIT_LETTERBOX_TOP_LEFT)
+        return oct_fail(ctx, OCT_ERR_ARG, "preprocess: inner is of fit=letterbox only");
     if (!isfinite(p->scale) || p->scale == 0 || !isfinite(p->pad))
         return oct_fail(ctx, OCT_ERR_ARG, "preprocess: scale %g, pad %g", (double)p->scale,
                         (double)p->pad);
@@ -83,8 +89,10 @@ static int32_t scaled(int32_t side, double ratio, int32_t lo, int32_t hi)
 
 static geometry letterbox(const oct_preprocess *p, int32_t w, int32_t h)
 {
-    const double ratio = OCT_MIN((double)p->width / w, (double)p->height / h);
-    const int32_t to_w = scaled(w, ratio, 1, p->width), to_h = scaled(h, ratio, 1, p->height);
+    const int32_t in_w = p->inner_width ? p->inner_width : p->width;
+    const int32_t in_h = p->inner_height ? p->inner_height : p->height;
+    const double ratio = OCT_MIN((double)in_w / w, (double)in_h / h);
+    const int32_t to_w = scaled(w, ratio, 1, in_w), to_h = scaled(h, ratio, 1, in_h);
     const bool centred = p->fit == OCT_FIT_LETTERBOX;
 
     return (geometry){

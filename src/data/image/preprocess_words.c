@@ -25,6 +25,12 @@ static const char *const interpolations[] = {"linear", "antialias", NULL};
 static const char *const colors[] = {"rgb", "bgr", "gray", NULL};
 static const char *const layouts[] = {"nchw", "nhwc", NULL};
 
+_Static_assert(offsetof(oct_preprocess, height) ==
+                       offsetof(oct_preprocess, width) + sizeof(int32_t) &&
+                   offsetof(oct_preprocess, inner_height) ==
+                       offsetof(oct_preprocess, inner_width) + sizeof(int32_t),
+               "sizes are read as two numbers in a row");
+
 typedef enum kind { KIND_SIZE, KIND_CHOICE, KIND_INT, KIND_FLOAT, KIND_FLOATS } kind;
 
 typedef struct word {
@@ -40,6 +46,7 @@ static const word words[] = {
     {"interpolation", KIND_CHOICE, offsetof(oct_preprocess, interpolation), interpolations},
     {"color", KIND_CHOICE, offsetof(oct_preprocess, color), colors},
     {"layout", KIND_CHOICE, offsetof(oct_preprocess, layout), layouts},
+    {"inner", KIND_SIZE, offsetof(oct_preprocess, inner_width), NULL},
     {"crop_resize", KIND_INT, offsetof(oct_preprocess, crop_resize), NULL},
     {"pad", KIND_FLOAT, offsetof(oct_preprocess, pad), NULL},
     {"scale", KIND_FLOAT, offsetof(oct_preprocess, scale), NULL},
@@ -96,15 +103,15 @@ static bool parse_int(const char *text, char stop, int32_t *out, const char **en
 }
 
 /* "640x480", or "640" for both. */
-static bool parse_size(const char *text, oct_preprocess *p)
+static bool parse_size(const char *text, int32_t size[2])
 {
     const char *end = text;
 
-    if (parse_int(text, '\0', &p->width, &end)) {
-        p->height = p->width;
+    if (parse_int(text, '\0', &size[0], &end)) {
+        size[1] = size[0];
         return true;
     }
-    return parse_int(text, 'x', &p->width, &end) && parse_int(end + 1, '\0', &p->height, &end);
+    return parse_int(text, 'x', &size[0], &end) && parse_int(end + 1, '\0', &size[1], &end);
 }
 
 /* "a:b:c", or "a" for all. */
@@ -137,7 +144,7 @@ static oct_status parse_word(oct_ctx *ctx, oct_preprocess *p, const word *w, con
     case KIND_CHOICE:
         return parse_choice(ctx, w, text, field);
     case KIND_SIZE:
-        ok = parse_size(text, p);
+        ok = parse_size(text, field);
         break;
     case KIND_INT:
         ok = parse_int(text, '\0', field, &end);
@@ -238,7 +245,8 @@ static void put_word(char *text, size_t size, const oct_preprocess *p, const wor
 
     switch (w->kind) {
     case KIND_SIZE:
-        snprintf(text + used, size - used, "%dx%d", p->width, p->height);
+        snprintf(text + used, size - used, "%dx%d", ((const int32_t *)field)[0],
+                 ((const int32_t *)field)[1]);
         break;
     case KIND_CHOICE:
         snprintf(text + used, size - used, "%s", choice_name(w, *(const int32_t *)field));
@@ -266,6 +274,7 @@ const char *oct_preprocess_text(const oct_preprocess *options, char *text, size_
     if (size) *text = '\0';
     for (size_t i = 0; i < OCT_COUNT(words) && used < size; i++) {
         if (words[i].offset == offsetof(oct_preprocess, crop_resize) && !p.crop_resize) continue;
+        if (words[i].offset == offsetof(oct_preprocess, inner_width) && !p.inner_width) continue;
         put_word(buffer, sizeof(buffer), &p, &words[i]);
         used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", buffer);
     }

@@ -314,7 +314,7 @@ static oct_status quantize(job *j)
     if (st) return st;
     (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
     if (j->options.int8_io) cli_model_codes_note(j->c, oct_quantized_graph(j->q));
-    if ((st = cli_quantize_write(j->c, j->q, &j->settings))) return st;
+    if ((st = cli_quantize_write(j->c, j->q, &j->settings, j->options.family))) return st;
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
     r->peak_rss_mb = cli_peak_rss_mb();
     r->bytes_after = cli_file_size(j->settings.output);

@@ -13,7 +13,8 @@
  * Writes the network, and beside it what was asked for: all of them or none, and existing files
  * stay until then.
  */
-oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings);
+oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings,
+                              const char *family);
 
 /* Path of the scales in PPQ's format, to be freed; NULL: none. */
 char *cli_quantize_cfg_path(const oct_recipe_job *settings);

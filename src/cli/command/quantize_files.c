@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include <octet/detect.h>
+
 #include "cli/command/quantize.h"
 #include "cli/guard.h"
 #include "cli/model.h"
@@ -50,8 +52,31 @@ char *cli_quantize_cfg_path(const oct_recipe_job *settings)
     return cli_format("%.*s.quant_cfg.json", (int)(len - end), output);
 }
 
-oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings)
+/* What `attach` of a recipe asks for; *out is NULL: nothing. */
+static oct_status attach(const oct_graph *g, const oct_recipe_job *s, const char *family,
+                         oct_graph **out)
 {
+    const bool has_preprocess = s->attach_preprocess && strcmp(s->attach_preprocess, "none") != 0;
+    oct_attach_options o;
+
+    *out = NULL;
+    if (!has_preprocess && (!s->attach_nms || strcmp(s->attach_nms, "none") == 0)) return OCT_OK;
+    oct_attach_options_init(&o);
+    o.family = family;
+    o.preprocess = !has_preprocess ? "none" : s->preprocess ? s->preprocess : "auto";
+    o.nms = s->attach_nms ? s->attach_nms : "none";
+    if (s->attach_format) o.format = s->attach_format;
+    if (s->attach_score > 0) o.score = (float)s->attach_score;
+    if (s->attach_iou > 0) o.iou = (float)s->attach_iou;
+    if (s->attach_max_det) o.max_det = s->attach_max_det;
+    if (s->attach_pre_nms) o.pre_nms = s->attach_pre_nms;
+    return oct_graph_attach(g, &o, out);
+}
+
+oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_job *settings,
+                              const char *family)
+{
+    oct_graph *whole = NULL;
     char *cfg = cli_quantize_cfg_path(settings);
     side_file qmap = {0}, ppq = {0}, cache = {0};
     oct_status st = OCT_OK;
@@ -65,7 +90,10 @@ oct_status cli_quantize_write(cli *c, const oct_quantized *q, const oct_recipe_j
     if (!st && ppq.path) st = oct_quantized_save_ppq(q, ppq.temporary);
     if (!st && cache.path)
         st = oct_quantized_save_tensorrt(q, cache.temporary, cli_has_suffix(cache.path, ".json"));
-    if (!st) st = cli_model_save(c, oct_quantized_graph(q), settings->output, false);
+    if (!st) st = attach(oct_quantized_graph(q), settings, family, &whole);
+    if (!st)
+        st = cli_model_save(c, whole ? whole : oct_quantized_graph(q), settings->output, false);
+    oct_graph_free(whole);
     if (!st) st = side_rename(c, &qmap);
     if (!st) st = side_rename(c, &ppq);
     if (!st) st = side_rename(c, &cache);

@@ -143,13 +143,23 @@ oct_value *oct_attach_dfl(oct_builder *b, oct_value *distances, const oct_readin
     return oct_attach_concat(b, 2, both, 2);
 }
 
+/* [n, cells, k], also of an output without a batch. */
+static oct_value *level_output(oct_builder *b, int32_t i)
+{
+    oct_value *v = b->g->outputs[i];
+
+    if (v->type.rank != 2) return v;
+    return oct_emit(b, &oct_op_reshape, v,
+                    oct_ints(b, (int64_t[]){1, v->type.dim[0], v->type.dim[1]}, 3), NULL);
+}
+
 oct_status oct_attach_levels(oct_builder *b, const oct_reading *r, float shift, oct_head *out)
 {
     oct_value *scores[OCT_MAX_LEVELS], *distances[OCT_MAX_LEVELS];
 
     for (int32_t l = 0; l < r->levels.n; l++) {
-        scores[l] = b->g->outputs[r->level_scores[l]];
-        distances[l] = b->g->outputs[r->level_boxes[l]];
+        scores[l] = level_output(b, r->level_scores[l]);
+        distances[l] = level_output(b, r->level_boxes[l]);
     }
     out->scores = oct_attach_scores(b, oct_attach_concat(b, 1, scores, r->levels.n), r);
     out->boxes = oct_attach_dfl(b, oct_attach_concat(b, 1, distances, r->levels.n), r, shift);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks with NMS inside: rows of final boxes, in the five forms that exporters write. */
+/* Networks with NMS inside: rows of final boxes, in the forms that exporters write. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,8 @@ enum {
     COUNTED, /* count [n,1], boxes [n,k,4], scores [n,k], classes [n,k]: EfficientNMS_TRT */
     ROWS6,   /* [n,k,6] or [k,6]: corners, score, class */
     ROWS7,   /* [k,7]: picture, corners, then class and score in either order */
-    SPLIT,   /* boxes [k,4], scores [k], classes [k] */
+    SPLIT,   /* boxes [k,4], scores [k], classes [k]; or for each picture [n,k,4], [n,k], [n,k] */
+    DETS,    /* corners and score [n,k,5] or [k,5], classes [n,k] or [k]: mmdetection */
     INDICES, /* [k,3]: picture, class, anchor; with boxes [n,anchors,4] and scores
                 [n,classes,anchors], or [n,anchors,classes] */
 };
@@ -114,21 +115,50 @@ static void read_layouts(const oct_net *net, oct_reading *r)
         r->n_classes = (int32_t)OCT_MIN(scores->type.dim[r->scores_turned ? 2 : 1], INT16_MAX);
 }
 
+/* In which order the two outputs of places are told apart: integers, or a name, are the classes. */
+static bool is_classes(const oct_net *net, int32_t i)
+{
+    const char *name = net->g->outputs[i]->name;
+
+    return is_integer(oct_net_out(net, i)) || strstr(name, "class") || strstr(name, "label");
+}
+
+/* The extra dimension is that of pictures, in all outputs or none. */
 static bool match_split(const oct_net *net, oct_reading *r)
 {
+    const int32_t more =
+        net->g->n_outputs == 3 &&
+        oct_net_out(net, 0)->rank + oct_net_out(net, 1)->rank + oct_net_out(net, 2)->rank == 7;
+
     r->boxes = r->scores = r->extra[0] = -1;
     if (net->g->n_outputs != 3) return false;
     for (int32_t i = 0; i < 3; i++) {
         const oct_type *t = oct_net_out(net, i);
 
-        if (t->rank == 2 && t->dim[1] == 4)
+        if (t->rank == 2 + more && t->dim[1 + more] == 4)
             r->boxes = i;
-        else if (t->rank == 1 && is_integer(t))
+        else if (t->rank == 1 + more && is_classes(net, i))
             r->extra[0] = i;
-        else if (t->rank == 1)
+        else if (t->rank == 1 + more)
             r->scores = i;
     }
     return r->boxes >= 0 && r->scores >= 0 && r->extra[0] >= 0;
+}
+
+static bool match_dets(const oct_net *net, oct_reading *r)
+{
+    r->boxes = r->extra[0] = -1;
+    if (net->g->n_outputs != 2) return false;
+    for (int32_t i = 0; i < 2; i++) {
+        const oct_type *t = oct_net_out(net, i), *other = oct_net_out(net, 1 - i);
+
+        if ((t->rank == 2 || t->rank == 3) && t->dim[t->rank - 1] == 5 &&
+            other->rank == t->rank - 1 && is_classes(net, 1 - i)) {
+            r->boxes = i;
+            r->extra[0] = 1 - i;
+        }
+    }
+    return r->boxes >= 0;
 }
 
 static bool match_rows(const oct_net *net, oct_reading *r)
@@ -148,6 +178,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         [ROWS6] = "output rows are finished detections: corners, score, class",
         [ROWS7] = "output rows are finished detections: picture, corners, class and score",
         [SPLIT] = "outputs are boxes, scores and classes of finished detections",
+        [DETS] = "outputs are corners with a score, and classes, of finished detections",
         [INDICES] = "outputs are the indices that NonMaxSuppression chose, with boxes and scores",
     };
     const bool suppresses =
@@ -159,6 +190,8 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         r->form = INDICES;
     else if (match_split(net, r))
         r->form = SPLIT;
+    else if (match_dets(net, r))
+        r->form = DETS;
     else if (!match_rows(net, r))
         return OCT_OK;
     r->n_classes = attached_classes(net);
@@ -241,19 +274,49 @@ static oct_status decode_rows7(oct_decoding *d)
     return OCT_OK;
 }
 
+/* The picture's part of an output that has one for each picture, or the whole of one of no batch.
+ */
+static oct_status part_of(oct_decoding *d, int32_t i, int32_t rank, oct_view *v)
+{
+    OCT_TRY(oct_decoding_whole(d, i, v));
+    if (v->rank != rank) return oct_decoding_view(d, i, rank, v);
+    if (d->index > 0) v->dim[0] = 0;
+    return OCT_OK;
+}
+
 static oct_status decode_split(oct_decoding *d)
 {
     const oct_reading *r = d->reading;
     oct_view boxes, scores, classes;
+    float most = 0;
 
-    OCT_TRY(oct_decoding_whole(d, r->boxes, &boxes));
-    OCT_TRY(oct_decoding_whole(d, r->scores, &scores));
-    OCT_TRY(oct_decoding_whole(d, r->extra[0], &classes));
-    if (boxes.rank != 2 || boxes.dim[1] != 4 || scores.rank != 1 || classes.rank != 1 ||
-        scores.dim[0] != boxes.dim[0] || classes.dim[0] != boxes.dim[0])
+    OCT_TRY(part_of(d, r->boxes, 2, &boxes));
+    OCT_TRY(part_of(d, r->scores, 1, &scores));
+    OCT_TRY(part_of(d, r->extra[0], 1, &classes));
+    if (boxes.dim[1] != 4 || scores.dim[0] != boxes.dim[0] || classes.dim[0] != boxes.dim[0])
         return oct_decoding_misfit(d, r->boxes);
-    for (int64_t i = 0; i < boxes.dim[0] && d->index == 0; i++)
-        push(d, boxes.x + i * 4, scores.x[i], classes.x[i], i);
+    for (int64_t i = 0; i < boxes.dim[0] * 4; i++)
+        most = fmaxf(most, boxes.x[i]);
+    for (int64_t i = 0; i < boxes.dim[0]; i++) {
+        float box[4];
+
+        for (int k = 0; k < 4; k++) /* fractions of the picture, or pixels */
+            box[k] = boxes.x[i * 4 + k] * (most <= 2 ? (float)(k % 2 ? r->height : r->width) : 1);
+        push(d, box, scores.x[i], classes.x[i], i);
+    }
+    return OCT_OK;
+}
+
+static oct_status decode_dets(oct_decoding *d)
+{
+    const oct_reading *r = d->reading;
+    oct_view dets, classes;
+
+    OCT_TRY(part_of(d, r->boxes, 2, &dets));
+    OCT_TRY(part_of(d, r->extra[0], 1, &classes));
+    if (dets.dim[1] != 5 || classes.dim[0] != dets.dim[0]) return oct_decoding_misfit(d, r->boxes);
+    for (int64_t i = 0; i < dets.dim[0]; i++)
+        push(d, dets.x + i * 5, dets.x[i * 5 + 4], classes.x[i], i);
     return OCT_OK;
 }
 
@@ -300,7 +363,7 @@ static oct_status decode(oct_decoding *d)
 {
     static oct_status (*const decoders[])(oct_decoding *) = {
         [COUNTED] = decode_counted, [ROWS6] = decode_rows6,     [ROWS7] = decode_rows7,
-        [SPLIT] = decode_split,     [INDICES] = decode_indices,
+        [SPLIT] = decode_split,     [INDICES] = decode_indices, [DETS] = decode_dets,
     };
 
     return decoders[d->reading->form](d);
@@ -308,9 +371,9 @@ static oct_status decode(oct_decoding *d)
 
 const oct_family oct_family_nms = {
     .name = "nms",
-    .help =
-        "finished detections: count, boxes, scores, classes (EfficientNMS_TRT); rows of 6 or "
-        "7; boxes, scores, classes; or NonMaxSuppression's indices [k, 3] with boxes and scores",
+    .help = "finished detections: count, boxes, scores, classes (EfficientNMS_TRT); rows of 6 or "
+            "7; boxes, scores, classes; corners with score [n, k, 5] and labels; or "
+            "NonMaxSuppression's indices [k, 3] with boxes and scores",
     .is_suppressed = true,
     .match = match,
     .decode = decode,

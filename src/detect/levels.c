@@ -6,7 +6,12 @@
 
 enum { MIN_BINS = 8, MAX_BINS = 33 };
 
-/* The outputs [n, cells, *] of one stride; their number. */
+static int64_t last_dim(const oct_type *t)
+{
+    return t->dim[t->rank - 1];
+}
+
+/* The outputs [n, cells, *], or without a batch [cells, *], of one stride; their number. */
 static int find_pair(const oct_net *net, int64_t cells, int32_t pair[2])
 {
     int n = 0;
@@ -14,7 +19,8 @@ static int find_pair(const oct_net *net, int64_t cells, int32_t pair[2])
     for (int32_t i = 0; i < net->g->n_outputs; i++) {
         const oct_type *t = oct_net_out(net, i);
 
-        if (t->rank != 3 || t->dim[1] != cells || t->dim[2] < 1 || t->dim[2] > INT16_MAX) continue;
+        if (t->rank != 3 && t->rank != 2) continue;
+        if (t->dim[t->rank - 2] != cells || last_dim(t) < 1 || last_dim(t) > INT16_MAX) continue;
         if (n < 2) pair[n] = i;
         n++;
     }
@@ -32,7 +38,7 @@ static bool may_be_distances(int64_t k)
  */
 static oct_status tell_apart(const oct_net *net, int32_t pair[2], bool *has_sigmoid)
 {
-    const int64_t a = oct_net_out(net, pair[0])->dim[2], b = oct_net_out(net, pair[1])->dim[2];
+    const int64_t a = last_dim(oct_net_out(net, pair[0])), b = last_dim(oct_net_out(net, pair[1]));
     bool sig_a, sig_b, swap;
 
     OCT_TRY(oct_net_tail(net, net->g->outputs[pair[0]], oct_node_is_sigmoid, &sig_a));
@@ -61,8 +67,8 @@ oct_status oct_match_levels(const oct_net *net, oct_reading *r)
 
         if (find_pair(net, oct_net_cells(net, 8 << l), pair) != 2) return OCT_OK;
         OCT_TRY(tell_apart(net, pair, &has_sigmoid));
-        classes = oct_net_out(net, pair[0])->dim[2];
-        distances = oct_net_out(net, pair[1])->dim[2];
+        classes = last_dim(oct_net_out(net, pair[0]));
+        distances = last_dim(oct_net_out(net, pair[1]));
         if (!may_be_distances(distances)) return OCT_OK;
         if (l && (classes != r->n_classes || distances / 4 != r->bins)) return OCT_OK;
         r->n_classes = (int32_t)classes;
@@ -80,6 +86,13 @@ oct_status oct_match_levels(const oct_net *net, oct_reading *r)
     return OCT_OK;
 }
 
+/* Without a batch, a network takes one picture. */
+static oct_status level_part(oct_decoding *d, int32_t i, oct_view *v)
+{
+    OCT_TRY(oct_decoding_whole(d, i, v));
+    return v->rank == 2 && d->index == 0 ? OCT_OK : oct_decoding_view(d, i, 2, v);
+}
+
 oct_status oct_decode_levels(oct_decoding *d, float shift)
 {
     const oct_reading *r = d->reading;
@@ -89,8 +102,8 @@ oct_status oct_decode_levels(oct_decoding *d, float shift)
         const int32_t s = r->levels.stride[l];
         const int64_t n = (int64_t)((r->width + s - 1) / s) * ((r->height + s - 1) / s);
 
-        OCT_TRY(oct_decoding_view(d, r->level_scores[l], 2, &level.scores));
-        OCT_TRY(oct_decoding_view(d, r->level_boxes[l], 2, &level.distances));
+        OCT_TRY(level_part(d, r->level_scores[l], &level.scores));
+        OCT_TRY(level_part(d, r->level_boxes[l], &level.distances));
         if (level.scores.dim[0] != n || level.scores.dim[1] != r->n_classes)
             return oct_decoding_misfit(d, r->level_scores[l]);
         if (level.distances.dim[0] != n || level.distances.dim[1] != 4 * (int64_t)r->bins)

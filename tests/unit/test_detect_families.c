@@ -382,7 +382,8 @@ static void lists_the_choices(void **state)
     output(f, "features", 5, (int64_t[]){1, 7, 3, 3, 2}, 0, NULL);
     assert_fails(f->ctx, oct_detector_new(f->g, NULL, &d), OCT_ERR_SHAPE,
                  "no family recognises the outputs (features float32[1x7x3x3x2]); name one of: "
-                 "yolo-nas, yolov5, yolov8, yolox, nanodet, picodet, ssd, detr, nms, classifier");
+                 "yolo-nas, yolov5, yolov8, yolox, nanodet, picodet, fastestdet, yolo-fastestv2, "
+                 "ssd, detr, nms, classifier");
 }
 
 /* A decoded network with one row a cell: 4 + 11 classes, or 5 + 10. */
@@ -478,7 +479,7 @@ static void tables_can_be_looked_at(void **state)
     (void)state;
     for (; oct_family_name(n); n++)
         assert_non_null(oct_family_help(oct_family_name(n)));
-    assert_int_equal(n, 10);
+    assert_int_equal(n, 12);
     assert_null(oct_family_help("none"));
     assert_null(oct_family_name(-1));
     assert_string_equal(oct_coco_name(0), "person");

@@ -188,13 +188,16 @@ static int32_t rank(const oct_prune_groups *g, ranked *r)
     return n;
 }
 
-oct_status oct_prune_choose_level(oct_prune_groups *g, const oct_prune_options *o, double level)
+/* Keeps n_kept of each group. */
+static void keep_counts(oct_prune_groups *g, const ranked *r, int32_t n)
 {
-    ranked *r = oct_calloc(g->c->ctx, (size_t)g->c->n_units + 1, sizeof(*r));
-    int32_t n;
+    keep_best(g, r, n);
+    oct_prune_keep_one_each(g);
+}
 
-    if (!r) return OCT_ERR_MEMORY;
-    n = rank(g, r);
+static void choose_level(oct_prune_groups *g, const oct_prune_options *o, const ranked *r,
+                         int32_t n, double level)
+{
     for (int32_t i = 0; i < g->n; i++)
         g->groups[i].n_kept = g->groups[i].n;
     if (o->global) share_globally(g, o, r, n, level);
@@ -204,45 +207,153 @@ oct_status oct_prune_choose_level(oct_prune_groups *g, const oct_prune_options *
         if (!group->why)
             group->n_kept = allowed(group, o, o->global ? group->n_kept : (1 - level) * group->n);
     }
-    keep_best(g, r, n);
-    oct_prune_keep_one_each(g);
+    keep_counts(g, r, n);
+}
+
+oct_status oct_prune_choose_level(oct_prune_groups *g, const oct_prune_options *o, double level)
+{
+    ranked *r = oct_calloc(g->c->ctx, (size_t)g->c->n_units + 1, sizeof(*r));
+
+    if (!r) return OCT_ERR_MEMORY;
+    choose_level(g, o, r, rank(g, r), level);
     oct_free(g->c->ctx, r);
     return OCT_OK;
 }
 
 /* --- targets --- */
 
-/* The share that goes at a level. */
-static oct_status removed(oct_prune_groups *g, const oct_prune_options *o, double level,
-                          double *share)
+typedef struct targeting {
+    oct_prune_groups *g;
+    const oct_prune_options *o;
+    ranked *r; /* all units, the least important first */
+    int32_t n;
+    double target;
+} targeting;
+
+/* The share that goes with g->keep. */
+static oct_status removed(const targeting *t, double *share)
 {
+    const oct_prune_groups *g = t->g;
     int64_t macs, params;
 
-    OCT_TRY(oct_prune_choose_level(g, o, level));
     OCT_TRY(oct_prune_count(g, &macs, &params));
-    *share = o->flops_target > 0 ? 1 - (double)macs / (double)OCT_MAX(g->macs, 1)
-                                 : 1 - (double)params / (double)OCT_MAX(g->params, 1);
+    *share = t->o->flops_target > 0 ? 1 - (double)macs / (double)OCT_MAX(g->macs, 1)
+                                    : 1 - (double)params / (double)OCT_MAX(g->params, 1);
     return OCT_OK;
+}
+
+static oct_status removed_at(const targeting *t, double level, double *share)
+{
+    choose_level(t->g, t->o, t->r, t->n, level);
+    return removed(t, share);
+}
+
+/* A group that may keep more, and how important is what it would. */
+typedef struct more {
+    int32_t group, n_kept;
+    double score;
+} more;
+
+static int by_importance(const void *pa, const void *pb)
+{
+    const more *a = pa, *b = pb;
+
+    if (a->score > b->score) return -1;
+    if (a->score < b->score) return 1;
+    return (a->group > b->group) - (a->group < b->group);
+}
+
+/* Where groups keep more now than `kept` says; the mean importance of the units between. */
+static int32_t find_more(const targeting *t, const int32_t *kept, more *out)
+{
+    const oct_prune_groups *g = t->g;
+    int32_t n = 0;
+
+    for (int32_t i = 0; i < g->n; i++) {
+        const oct_prune_group *group = &g->groups[i];
+        int32_t place = group->n;
+        double sum = 0;
+
+        if (group->why || group->n_kept <= kept[i]) continue;
+        for (int32_t k = 0; k < t->n; k++) {
+            if (t->r[k].group != i) continue;
+            place--; /* so many of the group are more important */
+            if (place >= kept[i] && place < group->n_kept) sum += (double)t->r[k].score;
+        }
+        out[n++] = (more){i, group->n_kept, sum / (group->n_kept - kept[i])};
+    }
+    qsort(out, (size_t)n, sizeof(*out), by_importance);
+    return n;
+}
+
+/*
+ * Groups of the same size lose a multiple of channels at the same level, so that more goes than was
+ * asked for. Between the last level that is too low and the first that suffices, group after group
+ * keeps its channels as long as the target is met, the most important first.
+ */
+static oct_status refine(const targeting *t, double low, double high, int32_t *kept, more *m)
+{
+    oct_prune_groups *g = t->g;
+    double share;
+    int32_t n;
+
+    choose_level(g, t->o, t->r, t->n, high);
+    for (int32_t i = 0; i < g->n; i++)
+        kept[i] = g->groups[i].n_kept;
+    choose_level(g, t->o, t->r, t->n, low);
+    n = find_more(t, kept, m);
+    for (int32_t i = 0; i <= n; i++) {
+        const int32_t before = i < n ? kept[m[i].group] : 0;
+
+        if (i < n) kept[m[i].group] = m[i].n_kept;
+        for (int32_t k = 0; k < g->n; k++)
+            g->groups[k].n_kept = kept[k];
+        keep_counts(g, t->r, t->n);
+        if (i == n) break; /* with what is decided */
+        OCT_TRY(removed(t, &share));
+        if (share < t->target) kept[m[i].group] = before;
+    }
+    return OCT_OK;
+}
+
+static oct_status meet(const targeting *t, int32_t *kept, more *m)
+{
+    double low = 0, high = 1, share;
+
+    OCT_TRY(removed_at(t, high, &share));
+    if (share < t->target)
+        return oct_fail(t->g->c->ctx, OCT_ERR_ARG,
+                        "at most %.1f %% of the %s can be removed, not %.1f %%: the other channels "
+                        "have to stay, or are what 'most' and 'multiple' leave",
+                        100 * share, t->o->flops_target > 0 ? "multiply-adds" : "weights",
+                        100 * t->target);
+    for (int i = 0; i < 24; i++) {
+        const double middle = (low + high) / 2;
+
+        OCT_TRY(removed_at(t, middle, &share));
+        *(share < t->target ? &low : &high) = middle;
+    }
+    return refine(t, low, high, kept, m);
 }
 
 oct_status oct_prune_choose(oct_prune_groups *g, const oct_prune_options *o)
 {
-    const double target = o->flops_target > 0 ? o->flops_target : o->params_target;
-    double low = 0, high = 1, share;
+    oct_ctx *ctx = g->c->ctx;
+    targeting t = {g, o, NULL, 0, o->flops_target > 0 ? o->flops_target : o->params_target};
+    int32_t *kept;
+    more *m;
+    oct_status st = OCT_ERR_MEMORY;
 
     if (o->channels > 0) return oct_prune_choose_level(g, o, o->channels);
-    OCT_TRY(removed(g, o, high, &share));
-    if (share < target)
-        return oct_fail(g->c->ctx, OCT_ERR_ARG,
-                        "at most %.1f %% of the %s can be removed, not %.1f %%: the other channels "
-                        "have to stay, or are what 'most' and 'multiple' leave",
-                        100 * share, o->flops_target > 0 ? "multiply-adds" : "weights",
-                        100 * target);
-    for (int i = 0; i < 24; i++) {
-        const double middle = (low + high) / 2;
-
-        OCT_TRY(removed(g, o, middle, &share));
-        *(share < target ? &low : &high) = middle;
+    t.r = oct_calloc(ctx, (size_t)g->c->n_units + 1, sizeof(*t.r));
+    kept = oct_calloc(ctx, (size_t)g->n + 1, sizeof(*kept));
+    m = oct_calloc(ctx, (size_t)g->n + 1, sizeof(*m));
+    if (t.r && kept && m) {
+        t.n = rank(g, t.r);
+        st = meet(&t, kept, m);
     }
-    return oct_prune_choose_level(g, o, high);
+    oct_free(ctx, t.r);
+    oct_free(ctx, kept);
+    oct_free(ctx, m);
+    return st;
 }

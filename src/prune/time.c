@@ -22,33 +22,55 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* The fastest of some runs: others on the machine make runs slower, never faster. */
-static oct_status measure(const oct_graph *g, double *ms)
+/* The network as it is, to measure others beside. */
+typedef struct stopwatch {
+    oct_plan *plan;
+    oct_run *run;
+    double ms[2]; /* of the last measurement: of this network, and of the other */
+} stopwatch;
+
+static oct_status start(const oct_graph *g, stopwatch *s)
 {
-    oct_plan *p = NULL;
-    oct_run *r = NULL;
+    OCT_TRY(oct_plan_new(g, NULL, &s->plan));
+    return oct_run_new(g->ctx, s->plan, &s->run);
+}
+
+/*
+ * The fastest of some runs of each, in turns: others on the machine make runs slower, never faster,
+ * and both alike.
+ */
+static oct_status run_in_turns(stopwatch *s, oct_run *other)
+{
+    oct_run *const runs[] = {s->run, other};
     double spent = 0;
-    oct_status st = oct_plan_new(g, NULL, &p);
 
-    if (!st) st = oct_run_new(g->ctx, p, &r);
-    *ms = 0;
-    for (int i = 0; !st && (i < N_RUNS || spent < SPEND_MS); i++) {
-        const double start = now_ms();
-        double took;
+    for (int i = 0; i < N_RUNS || spent < SPEND_MS; i++)
+        for (int k = 0; k < 2; k++) {
+            const double begin = now_ms();
+            double took;
 
-        st = oct_run_execute(r);
-        took = now_ms() - start;
-        spent += took;
-        if (i == 0 || took < *ms) *ms = took;
-    }
-    oct_run_free(r);
-    oct_plan_free(p);
+            OCT_TRY(oct_run_execute(runs[k]));
+            took = now_ms() - begin;
+            spent += took;
+            if (i == 0 || took < s->ms[k]) s->ms[k] = took;
+        }
+    return OCT_OK;
+}
+
+static oct_status measure(const oct_graph *g, stopwatch *s)
+{
+    stopwatch other = {0};
+    oct_status st = start(g, &other);
+
+    if (!st) st = run_in_turns(s, other.run);
+    oct_run_free(other.run);
+    oct_plan_free(other.plan);
     return st;
 }
 
 /* A copy of the graph is cut: units are found again in it, and are the same ones. */
 static oct_status measure_level(const oct_graph *g, const oct_prune_options *o,
-                                oct_prune_groups *groups, double level, double *ms)
+                                oct_prune_groups *groups, double level, stopwatch *s)
 {
     oct_graph *copy = NULL;
     oct_channels *c = NULL;
@@ -58,34 +80,48 @@ static oct_status measure_level(const oct_graph *g, const oct_prune_options *o,
     if (!st) st = oct_channels_find(copy, &c);
     if (!st) st = oct_channels_cut(c, groups->keep);
     oct_channels_free(c);
-    if (!st) st = measure(copy, ms);
+    if (!st) st = measure(copy, s);
     oct_graph_free(copy);
     return st;
+}
+
+static oct_status search(const oct_graph *g, const oct_prune_options *o, oct_prune_groups *groups,
+                         stopwatch *s, oct_prune_totals *totals)
+{
+    const double share = 1 - o->time_target;
+    double low = 0, high = 1;
+
+    OCT_TRY(measure_level(g, o, groups, high, s));
+    if (s->ms[1] > share * s->ms[0])
+        return oct_fail(g->ctx, OCT_ERR_ARG,
+                        "pruned as much as it can be, a run takes %.2f ms of %.2f, not %.2f",
+                        s->ms[1], s->ms[0], share * s->ms[0]);
+    totals->time_ms = s->ms[0];
+    totals->time_ms_left = s->ms[1];
+    for (int i = 0; i < N_STEPS; i++) {
+        const double middle = (low + high) / 2;
+
+        OCT_TRY(oct_progress(g->ctx, "measuring pruned networks", i, N_STEPS));
+        OCT_TRY(measure_level(g, o, groups, middle, s));
+        if (s->ms[1] > share * s->ms[0]) {
+            low = middle;
+            continue;
+        }
+        high = middle;
+        totals->time_ms = s->ms[0];
+        totals->time_ms_left = s->ms[1];
+    }
+    return oct_prune_choose_level(groups, o, high);
 }
 
 oct_status oct_prune_choose_time(const oct_graph *g, const oct_prune_options *o,
                                  oct_prune_groups *groups, oct_prune_totals *totals)
 {
-    double low = 0, high = 1, ms, limit;
+    stopwatch s = {0};
+    oct_status st = start(g, &s);
 
-    OCT_TRY(measure(g, &totals->time_ms));
-    limit = totals->time_ms * (1 - o->time_target);
-    OCT_TRY(measure_level(g, o, groups, high, &totals->time_ms_left));
-    if (totals->time_ms_left > limit)
-        return oct_fail(g->ctx, OCT_ERR_ARG,
-                        "pruned as much as it can be, a run takes %.2f ms of %.2f, not %.2f",
-                        totals->time_ms_left, totals->time_ms, limit);
-    for (int i = 0; i < N_STEPS; i++) {
-        const double middle = (low + high) / 2;
-
-        OCT_TRY(oct_progress(g->ctx, "measuring pruned networks", i, N_STEPS));
-        OCT_TRY(measure_level(g, o, groups, middle, &ms));
-        if (ms > limit) {
-            low = middle;
-        } else {
-            high = middle;
-            totals->time_ms_left = ms;
-        }
-    }
-    return oct_prune_choose_level(groups, o, high);
+    if (!st) st = search(g, o, groups, &s, totals);
+    oct_run_free(s.run);
+    oct_plan_free(s.plan);
+    return st;
 }

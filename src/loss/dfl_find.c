@@ -241,5 +241,7 @@ oct_status oct_dfl_attach(const oct_op *op, const oct_loss_setting *settings,
     n = oct_loss_emit(&b, op, settings, job, (oct_value *[]){cls, reg, job->labels, job->epoch},
                       job->epoch ? 4 : 3, 2);
     oct_raw_emit_levels(&b, n, &levels);
+    out->scores = cls;
+    out->boxes = reg;
     return oct_loss_emitted(&b, n, out);
 }

@@ -59,6 +59,10 @@ typedef struct oct_loss_found {
     /* Distillation: to feed for each batch, from the network as it came. In the graph's arena. */
     const oct_loss_pair *pairs;
     int32_t n_pairs;
+    /* Of heads with anchors: class logits [B, anchors, classes] and distributions over distances
+     * [B, anchors, 4 * bins], which a teacher's can be compared with; NULL: no such. */
+    oct_value *scores, *boxes;
+    double times; /* what the loss is multiplied with, beyond its settings; 0: nothing */
 } oct_loss_found;
 
 typedef struct oct_loss_row {

@@ -82,7 +82,9 @@ static const oct_loss_setting settings[] = {
 
 static oct_status attach(const oct_loss_job *job, oct_loss_found *out)
 {
-    return oct_dfl_attach(&oct_op_yolov8_loss, settings, job, out);
+    OCT_TRY(oct_dfl_attach(&oct_op_yolov8_loss, settings, job, out));
+    out->times = (double)out->scores->type.dim[0];
+    return OCT_OK;
 }
 
 const oct_loss_row oct_loss_yolov8 = {

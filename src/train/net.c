@@ -105,9 +105,18 @@ static oct_status compile(oct_train_net *t, const oct_train_net_options *net)
                                (size_t)t->images_len * sizeof(float)));
     if (t->epoch)
         OCT_TRY(oct_run_bind_input(t->run, t->epoch->name, &t->epoch_data, sizeof(float)));
-    if (!t->labels) return bind_teacher(t, n_threads);
+    if (t->as_it_came) OCT_TRY(bind_teacher(t, n_threads));
+    if (!t->labels) return OCT_OK;
     (void)oct_type_bytes(&t->labels->type, &size);
     return oct_run_bind_input(t->run, t->labels->name, t->labels_data, size);
+}
+
+/* Without another teacher, a loss that has no labels compares with the network as it came. */
+static oct_status find_teacher(oct_train_net *t, const oct_train_net_options *o)
+{
+    if (o->teacher)
+        return oct_detector_bind(o->teacher, o->batch, o->width, o->height, &t->as_it_came);
+    return o->loss->has_no_labels ? oct_graph_clone(t->g, &t->as_it_came) : OCT_OK;
 }
 
 static oct_status build(oct_train_net *t, const oct_graph *g, const oct_train_net_options *o)
@@ -122,7 +131,7 @@ static oct_status build(oct_train_net *t, const oct_graph *g, const oct_train_ne
     if (t->image->type.dtype != OCT_DTYPE_F32)
         return oct_fail(t->ctx, OCT_ERR_TYPE, "input '%s' is not float32: it cannot be trained",
                         image->name);
-    if (o->loss->has_no_labels) OCT_TRY(oct_graph_clone(t->g, &t->as_it_came));
+    OCT_TRY(find_teacher(t, o));
     OCT_TRY(oct_train_net_graph(t, o, &p));
     OCT_TRY(take_values(t, &p));
     OCT_TRY(take_memory(t, o));

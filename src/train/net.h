@@ -25,6 +25,8 @@ typedef struct oct_train_net_options {
     const oct_loss_row *loss;
     const char *const *loss_settings; /* "name=value" */
     int32_t n_loss_settings;
+    const oct_graph *teacher; /* whose predictions are learned, beside the labels; NULL: none */
+    double teacher_weight;
     oct_train_prepare_options prepare;
     /* Changes the graph after the loss was attached, before it is prepared; ids of values and nodes
      * are those of the given network. NULL: nothing. */

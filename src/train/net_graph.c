@@ -4,28 +4,26 @@
 #include <string.h>
 
 #include "grad/grad.h"
+#include "loss/distill.h"
 #include "op/op.h"
 #include "train/net_parts.h"
 
-static oct_status add_labels(oct_train_net *t, const oct_train_net_options *o)
+static oct_status add_input(oct_graph *g, const char *base, const oct_type *type, oct_value **out)
+{
+    const char *name = oct_graph_fresh_name(g, base);
+
+    if (!name || !(*out = oct_value_new(g, name, type))) return OCT_ERR_MEMORY;
+    return oct_graph_add_input(g, *out);
+}
+
+static oct_status add_labels(oct_graph *g, const oct_train_net_options *o, oct_value **out)
 {
     const int64_t boxes[] = {o->batch, o->max_boxes, OCT_LABEL_SIZE};
     const int64_t classes[] = {o->batch};
     const oct_type type = o->loss->has_boxes ? oct_type_make(OCT_DTYPE_F32, 3, boxes)
                                              : oct_type_make(OCT_DTYPE_I64, 1, classes);
-    const char *name = oct_graph_fresh_name(t->g, "labels");
 
-    if (!name || !(t->labels = oct_value_new(t->g, name, &type))) return OCT_ERR_MEMORY;
-    return oct_graph_add_input(t->g, t->labels);
-}
-
-static oct_status add_epoch(oct_train_net *t)
-{
-    const oct_type type = oct_type_make(OCT_DTYPE_F32, 0, NULL);
-    const char *name = oct_graph_fresh_name(t->g, "epoch");
-
-    if (!name || !(t->epoch = oct_value_new(t->g, name, &type))) return OCT_ERR_MEMORY;
-    return oct_graph_add_input(t->g, t->epoch);
+    return add_input(g, "labels", &type, out);
 }
 
 /* "name=value" into a loss's settings. */
@@ -61,19 +59,52 @@ static oct_status set_loss(oct_ctx *ctx, const oct_loss_row *row, oct_loss_job *
     return oct_fail(ctx, OCT_ERR_ARG, "loss %s has no setting '%s'", row->name, text);
 }
 
+/* The loss of the labels. */
+static oct_status attach_labels(const oct_train_net_options *o, oct_loss_job *job,
+                                oct_loss_found *found)
+{
+    const oct_type one = oct_type_make(OCT_DTYPE_F32, 0, NULL);
+
+    if (!o->loss->has_no_labels) OCT_TRY(add_labels(job->g, o, &job->labels));
+    if (o->loss->has_epochs) OCT_TRY(add_input(job->g, "epoch", &one, &job->epoch));
+    job->scratch_epochs = o->scratch_epochs;
+    oct_loss_defaults(o->loss, job);
+    for (int32_t i = 0; i < o->n_loss_settings; i++)
+        OCT_TRY(set_loss(job->g->ctx, o->loss, job, o->loss_settings[i]));
+    return o->loss->attach(job, found);
+}
+
+/* The teacher's predictions are where the loss would find them in the teacher. */
+static oct_status find_in_teacher(oct_train_net *t, const oct_train_net_options *o)
+{
+    oct_loss_job job = {.g = t->as_it_came};
+    oct_loss_found found = {0};
+    oct_loss_pair *pairs;
+
+    if (!t->found.scores) return OCT_OK;
+    OCT_TRY(attach_labels(o, &job, &found));
+    pairs = oct_arena_array(t->g->arena, 2, sizeof(*pairs));
+    if (!pairs) return OCT_ERR_MEMORY;
+    pairs[0] = (oct_loss_pair){found.scores, t->found.pairs[0].teacher};
+    pairs[1] = (oct_loss_pair){found.boxes, t->found.pairs[1].teacher};
+    if (!oct_type_equal(&found.scores->type, &t->found.scores->type) ||
+        !oct_type_equal(&found.boxes->type, &t->found.boxes->type))
+        return oct_fail(t->ctx, OCT_ERR_SHAPE,
+                        "the teacher has other classes, anchors or distances than the network");
+    t->found.pairs = pairs;
+    return OCT_OK;
+}
+
 static oct_status attach_loss(oct_train_net *t, const oct_train_net_options *o)
 {
     oct_loss_job job = {.g = t->g};
 
-    if (!o->loss->has_no_labels) OCT_TRY(add_labels(t, o));
-    if (o->loss->has_epochs) OCT_TRY(add_epoch(t));
-    job.labels = t->labels;
-    job.epoch = t->epoch;
-    job.scratch_epochs = o->scratch_epochs;
-    oct_loss_defaults(o->loss, &job);
-    for (int32_t i = 0; i < o->n_loss_settings; i++)
-        OCT_TRY(set_loss(t->ctx, o->loss, &job, o->loss_settings[i]));
-    return o->loss->attach(&job, &t->found);
+    OCT_TRY(attach_labels(o, &job, &t->found));
+    t->labels = job.labels;
+    t->epoch = job.epoch;
+    if (!o->teacher || o->loss->has_no_labels) return OCT_OK;
+    OCT_TRY(oct_distill_beside(&job, o->teacher_weight, &t->found));
+    return find_in_teacher(t, o);
 }
 
 /* Outputs of the network are not outputs of training. */

@@ -20,7 +20,7 @@ struct oct_train_net {
     oct_plan *plan;
     oct_run *run;
     oct_graph *as_it_came; /* for a teacher, while it is built; NULL: none */
-    oct_teacher *teacher;  /* NULL: labels teach */
+    oct_teacher *teacher;  /* NULL: only labels teach */
 };
 
 /*

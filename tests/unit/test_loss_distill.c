@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Self-distillation: its three kinds, and what it compares in small networks. */
+#include "loss/distill.h"
 #include "tests/unit/loss_case.h"
 
 enum { MAX_N = 64 };
@@ -178,6 +179,98 @@ static void unknown_value_is_named(void **state)
     loss_end(&c);
 }
 
+/* --- beside labels --- */
+
+enum { PICTURES = 2, ANCHORS = 3, CLASSES = 2, BINS = 4, SIDES = 4 };
+enum { N_CLS = PICTURES * ANCHORS * CLASSES, N_REG = PICTURES * ANCHORS * SIDES * BINS };
+
+typedef struct plain_head {
+    double cls[N_CLS], reg[N_REG], teacher_cls[N_CLS], teacher_reg[N_REG], weight;
+} plain_head;
+
+static double plain_sides(const plain_head *h, int anchor)
+{
+    double sum = 0;
+
+    for (int k = anchor * SIDES; k < (anchor + 1) * SIDES; k++) {
+        const double *s = h->reg + k * BINS, *t = h->teacher_reg + k * BINS;
+        double all_s = 0, all_t = 0;
+
+        for (int b = 0; b < BINS; b++) {
+            all_s += exp(s[b]);
+            all_t += exp(t[b]);
+        }
+        for (int b = 0; b < BINS; b++)
+            sum += exp(t[b]) / all_t * log(exp(t[b]) / all_t * all_s / exp(s[b])) / SIDES;
+    }
+    return sum;
+}
+
+static double plain_head_value(void *arg)
+{
+    const plain_head *h = arg;
+    double sum = 0, n = 0;
+
+    for (int a = 0; a < PICTURES * ANCHORS; a++) {
+        double best = 0;
+
+        for (int c = a * CLASSES; c < (a + 1) * CLASSES; c++) {
+            const double p = 1 / (1 + exp(-h->cls[c])), q = 1 / (1 + exp(-h->teacher_cls[c]));
+
+            sum += q * log(q / p) + (1 - q) * log((1 - q) / (1 - p));
+            best = fmax(best, q);
+        }
+        sum += best * plain_sides(h, a);
+        n += best;
+    }
+    return h->weight * sum / fmax(n, 1);
+}
+
+/* A loss of labels that is always 2, on predictions of anchors. */
+static oct_status attach_beside(const oct_loss_job *job, oct_loss_found *out)
+{
+    oct_builder b = {.g = job->g};
+    const oct_loss_found labels = {.why = "labels",
+                                   .loss = oct_scalar_of(&b, OCT_DTYPE_F64, 2),
+                                   .scores = job->g->outputs[0],
+                                   .boxes = job->g->outputs[1]};
+
+    *out = labels;
+    out->parts = oct_emit(&b, &oct_op_reshape, out->loss, oct_ints(&b, (int64_t[]){1}, 1), NULL);
+    OCT_TRY(b.status);
+    return oct_distill_beside(job, job->number[0], out);
+}
+
+static void teacher_beside_labels(void **state)
+{
+    static const oct_loss_row row = {
+        .name = "beside", .parts = {"labels", "teacher"}, .attach = attach_beside};
+    plain_head h = {.weight = 1.5};
+    oct_rng rng;
+    loss_case c = loss_begin(state, "distill");
+
+    oct_rng_init(&rng, 5);
+    fill_random(&rng, h.cls, N_CLS, -2, 2);
+    fill_random(&rng, h.reg, N_REG, -2, 2);
+    fill_random(&rng, h.teacher_cls, N_CLS, -2, 2);
+    fill_random(&rng, h.teacher_reg, N_REG, -2, 2);
+    c.row = &row;
+    c.job.number[0] = h.weight;
+    loss_pred(&c, "scores", &oct_op_identity, 3, (int64_t[]){PICTURES, ANCHORS, CLASSES}, h.cls);
+    loss_pred(&c, "boxes", &oct_op_identity, 3, (int64_t[]){PICTURES, ANCHORS, SIDES * BINS},
+              h.reg);
+    loss_attach(&c);
+    assert_int_equal(c.found.n_pairs, 2);
+    teach(&c, 2, h.teacher_cls, N_CLS);
+    teach(&c, 3, h.teacher_reg, N_REG);
+    loss_check_threads(&c);
+    assert_near(c.parts[0], 2, 1e-12);
+    assert_near(c.parts[1], plain_head_value(&h), 1e-9);
+    loss_check_grad(&c, 0, h.cls, N_CLS, plain_head_value, &h, 1e-7);
+    loss_check_grad(&c, 1, h.reg, N_REG, plain_head_value, &h, 1e-7);
+    loss_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(teacher_itself, setup, teardown),
         cmocka_unit_test_setup_teardown(inner_values, setup, teardown),
         cmocka_unit_test_setup_teardown(unknown_value_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(teacher_beside_labels, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -92,6 +92,7 @@ typedef struct oct_recipe_train_job {
     int32_t eval_limit, eval_every, patience;
     const char *checkpoints, *tensorboard; /**< folders */
     int32_t prune_bn_adapt; /**< pictures that norms of a pruned network are adapted to */
+    const char *teacher;    /**< a network to learn from; NULL: none */
 } oct_recipe_train_job;
 
 OCT_API void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job);

@@ -82,6 +82,11 @@ typedef struct oct_train_options {
         *precision; /**< of convolutions: "f32" (default), "bf16": their operands are rounded to
                          bfloat16, and kept so; sums, statistics, loss and weights are float32 */
     const oct_train_pruning *prune; /**< NULL: no channels are pruned */
+    /** A network of the same form, usually before it was pruned, whose predictions are learned
+     * beside the labels (or by loss "distill" instead of the network as it came). Needed during
+     * the call only; NULL: none. */
+    const oct_graph *teacher;
+    double teacher_weight; /**< of that part of the loss (default 1); < 0: no teacher */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);
@@ -154,6 +159,16 @@ OCT_API oct_status oct_train_unaligned(const oct_train *t, oct_graph **out);
 /** What a quantization-aware job began with: the network after calibration alone. Borrowed from the
  * job; NULL: float training. */
 OCT_API const oct_quantized *oct_train_quantized(const oct_train *t);
+
+/** \name Gradients for importance "taylor" of oct_prune_run() */
+/**@{*/
+/** Runs some of the pictures, by default 16 batches (0); weights do not change. */
+OCT_API oct_status oct_train_measure_gradients(oct_train *t, int32_t n_pictures);
+
+/** An oct_prune_gradient_fn whose `user` is the job: means of absolute gradients. */
+OCT_API oct_status oct_train_gradient(void *train, const char *weight, const float **gradient,
+                                      int64_t *n);
+/**@}*/
 
 /** Which epoch was the best so far, by the caller's measure: checkpoints keep it. */
 OCT_API void oct_train_set_best(oct_train *t, int32_t epoch, double accuracy);

@@ -132,12 +132,28 @@ static oct_status gradient_of(const scoring *s, const oct_cut *k, slices *x)
     return OCT_OK;
 }
 
-/* Layers count the same, whatever the size of their weights: scores are divided by their mean. */
+/*
+ * Layers count the same, whatever the size of their weights: scores are divided by their mean.
+ * Changes of the loss are not: they are of one kind, and add up.
+ */
+static double mean_of(const scoring *s, const importance *row, const oct_cut *k)
+{
+    double mean = 0;
+    int64_t n = 0;
+
+    if (row->score == score_taylor) return 1;
+    for (int64_t i = 0; i < k->n; i++)
+        if (k->unit[i] >= 0) {
+            mean += s->one[k->unit[i]];
+            n++;
+        }
+    return mean > 0 ? mean / (double)n : 1;
+}
+
 static oct_status add_cut(scoring *s, const importance *row, const oct_cut *k)
 {
     slices x = {.w = k->value->data->data, .lanes = oct_lanes_of(&k->value->type, k->axis)};
-    double mean = 0;
-    int64_t n = 0;
+    double mean;
 
     if (row->score == score_taylor) {
         OCT_TRY(gradient_of(s, k, &x));
@@ -149,12 +165,7 @@ static oct_status add_cut(scoring *s, const importance *row, const oct_cut *k)
         if (k->unit[i] < 0) continue;
         s->one[k->unit[i]] += row->score(&x, i);
     }
-    for (int64_t i = 0; i < k->n; i++)
-        if (k->unit[i] >= 0) {
-            mean += s->one[k->unit[i]];
-            n++;
-        }
-    mean = mean > 0 ? mean / (double)n : 1;
+    mean = mean_of(s, row, k);
     for (int64_t i = 0; i < k->n; i++) {
         if (k->unit[i] < 0 || s->one[k->unit[i]] < 0) continue;
         s->sum[k->unit[i]] += s->one[k->unit[i]] / mean;
@@ -164,14 +175,16 @@ static oct_status add_cut(scoring *s, const importance *row, const oct_cut *k)
     return OCT_OK;
 }
 
-static oct_status add_all(scoring *s, const importance *row)
+static oct_status add_all(scoring *s, const importance *row, oct_cut_role role)
 {
     const oct_channels *c = s->g->c;
 
+    memset(s->sum, 0, (size_t)c->n_units * sizeof(*s->sum));
+    memset(s->n_seen, 0, (size_t)c->n_units * sizeof(*s->n_seen));
     for (int32_t i = 0; i < c->n_cuts; i++) {
         const oct_cut *k = &c->cuts[i];
 
-        if (k->axis < 0 || k->is_again || k->role != row->role) continue;
+        if (k->axis < 0 || k->is_again || k->role != role) continue;
         if (k->value->type.dtype != OCT_DTYPE_F32) continue;
         OCT_TRY(add_cut(s, row, k));
         OCT_TRY(oct_progress(c->ctx, "ranking channels", i, c->n_cuts));
@@ -179,22 +192,26 @@ static oct_status add_all(scoring *s, const importance *row)
     return OCT_OK;
 }
 
+/* Of the units that have no score yet. */
+static oct_status score_rest(scoring *s, const importance *row, oct_cut_role role)
+{
+    OCT_TRY(add_all(s, row, role));
+    for (int32_t i = 0; i < s->g->c->n_units; i++)
+        if (s->g->score[i] < 0 && s->n_seen[i])
+            s->g->score[i] = (float)(s->sum[i] / (row->score == score_taylor ? 1 : s->n_seen[i]));
+    return OCT_OK;
+}
+
 /* Units that a rule says nothing of are ranked by their weights. */
 static oct_status score(scoring *s, const importance *row)
 {
-    const int32_t n = s->g->c->n_units;
     const importance *l2 = find("l2");
 
-    OCT_TRY(add_all(s, row));
-    for (int32_t i = 0; i < n; i++)
-        s->g->score[i] = s->n_seen[i] ? (float)(s->sum[i] / s->n_seen[i]) : -1;
-    if (row == l2) return OCT_OK;
-    memset(s->sum, 0, (size_t)n * sizeof(*s->sum));
-    memset(s->n_seen, 0, (size_t)n * sizeof(*s->n_seen));
-    OCT_TRY(add_all(s, l2));
-    for (int32_t i = 0; i < n; i++)
-        if (s->g->score[i] < 0 && s->n_seen[i]) s->g->score[i] = (float)(s->sum[i] / s->n_seen[i]);
-    return OCT_OK;
+    for (int32_t i = 0; i < s->g->c->n_units; i++)
+        s->g->score[i] = -1;
+    OCT_TRY(score_rest(s, row, row->role));
+    if (row->score == score_taylor) OCT_TRY(score_rest(s, row, OCT_CUT_OUT));
+    return row == l2 ? OCT_OK : score_rest(s, l2, l2->role);
 }
 
 oct_status oct_prune_score(oct_prune_groups *g, const char *kind, const oct_prune_gradients *d)

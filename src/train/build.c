@@ -87,6 +87,8 @@ static oct_train_net_options net_options(const oct_train *t, const oct_train_opt
         .loss = t->s.loss,
         .loss_settings = o->loss_settings,
         .n_loss_settings = o->n_loss_settings,
+        .teacher = t->has_teacher ? o->teacher : NULL,
+        .teacher_weight = o->teacher_weight > 0 ? o->teacher_weight : 1,
         .prepare = {.freeze_statistics = o->freeze_statistics != 0,
                     .norm_momentum = t->s.norm_momentum},
         .n_threads = t->n_threads,
@@ -202,6 +204,7 @@ oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *
     oct_graph *adapted = NULL;
     oct_status st;
 
+    t->has_teacher = o->teacher && o->teacher_weight >= 0;
     OCT_TRY(oct_detector_new(g, o->family, &t->detector));
     if (o->names) OCT_TRY(oct_detector_set_names(t->detector, o->names));
     OCT_TRY(oct_train_settings_resolve(t->ctx, o, oct_detector_family(t->detector), &t->s));

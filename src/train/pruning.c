@@ -36,9 +36,6 @@ static oct_status check(oct_ctx *ctx, const oct_train_pruning *o, const oct_prun
     if (prune->time_target > 0 || prune->zeros)
         return oct_fail(ctx, OCT_ERR_ARG,
                         "pruning while training needs a target of flops, params or channels");
-    if (prune->gradient || strcmp(prune->importance, "taylor") == 0)
-        return oct_fail(ctx, OCT_ERR_UNSUPPORTED,
-                        "importance 'taylor' is not for pruning while training");
     if (o->schedule && !oct_prune_schedule_find(o->schedule))
         return oct_fail(ctx, OCT_ERR_ARG,
                         "schedule of pruning '%s' is not known: exponential, "
@@ -64,6 +61,11 @@ static oct_status own_constants(oct_pruning *p)
     return OCT_OK;
 }
 
+static bool is_taylor(const oct_pruning *p)
+{
+    return strcmp(p->o.importance, "taylor") == 0;
+}
+
 static oct_status build(oct_pruning *p, const oct_graph *g, const oct_train_pruning *o)
 {
     const char *name = o->schedule ? o->schedule : oct_prune_schedule_name(0);
@@ -84,7 +86,7 @@ static oct_status build(oct_pruning *p, const oct_graph *g, const oct_train_prun
     if (!p->o.importance || !p->param) return OCT_ERR_MEMORY;
     OCT_TRY(own_constants(p));
     /* A target that cannot be met is told now, not after the last epoch. */
-    OCT_TRY(oct_prune_score(&p->groups, p->o.importance, NULL));
+    OCT_TRY(oct_prune_score(&p->groups, is_taylor(p) ? "l2" : p->o.importance, NULL));
     return oct_prune_choose(&p->groups, &p->o);
 }
 
@@ -152,23 +154,39 @@ static void read_weights(const oct_pruning *p, const oct_params *params, const f
     }
 }
 
-oct_status oct_pruning_epoch(oct_pruning *p, const oct_params *params, const float *weights,
-                             int64_t epoch, bool is_begun)
+/* What goes in this epoch. */
+static double level_of(const oct_pruning *p, int64_t epoch)
 {
     const int32_t e = (int32_t)OCT_MIN(epoch - p->start, INT32_MAX);
-    double level;
+
+    return e < 0 ? 0 : oct_prune_schedule_level(p->schedule, p->initial, p->target, p->steps, e);
+}
+
+static bool is_decided(const oct_pruning *p, int64_t epoch, bool is_begun)
+{
+    return is_begun || epoch - p->start >= p->steps;
+}
+
+bool oct_pruning_wants_gradients(const oct_pruning *p, int64_t epoch, bool is_begun)
+{
+    return is_taylor(p) && !is_decided(p, epoch, is_begun) && level_of(p, epoch) > 0;
+}
+
+oct_status oct_pruning_epoch(oct_pruning *p, const oct_params *params, const float *weights,
+                             const oct_prune_gradients *gradients, int64_t epoch, bool is_begun)
+{
+    const double level = level_of(p, epoch);
 
     OCT_TRY(find_params(p, params));
     read_weights(p, params, weights);
-    if (is_begun || e >= p->steps) return oct_prune_choose_zeros(&p->groups);
-    level = e < 0 ? 0 : oct_prune_schedule_level(p->schedule, p->initial, p->target, p->steps, e);
+    if (is_decided(p, epoch, is_begun)) return oct_prune_choose_zeros(&p->groups);
     if (level <= 0) {
         for (int32_t i = 0; i < p->c->n_units; i++)
             p->groups.keep[i] = true;
         return OCT_OK;
     }
     *target_of(&p->o) = level;
-    OCT_TRY(oct_prune_score(&p->groups, p->o.importance, NULL));
+    OCT_TRY(oct_prune_score(&p->groups, p->o.importance, gradients));
     return oct_prune_choose(&p->groups, &p->o);
 }
 

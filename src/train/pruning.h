@@ -8,6 +8,7 @@
 
 #include <octet/train.h>
 
+#include "prune/groups.h"
 #include "train/net.h"
 
 typedef struct oct_pruning oct_pruning;
@@ -19,7 +20,10 @@ void oct_pruning_free(oct_pruning *p); /* accepts NULL */
 /* Chooses the channels of this epoch (from 0) by the weights as they are; in the midst of one
  * (is_begun) those are zero that were chosen at its start. */
 oct_status oct_pruning_epoch(oct_pruning *p, const oct_params *params, const float *weights,
-                             int64_t epoch, bool is_begun);
+                             const oct_prune_gradients *gradients, int64_t epoch, bool is_begun);
+
+/* Does that choice need gradients? */
+bool oct_pruning_wants_gradients(const oct_pruning *p, int64_t epoch, bool is_begun);
 
 /* Sets the channels to zero, in weights or in their average. */
 void oct_pruning_apply(const oct_pruning *p, const oct_params *params, float *weights);

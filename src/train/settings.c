@@ -108,7 +108,8 @@ static oct_status find_preset(oct_ctx *ctx, const oct_train_options *o, const ch
         i++;
     name = preset_of[i].preset;
     /* Its rate is for weights that are good already, or for hundreds of epochs. */
-    if (o->from_scratch && strcmp(name, "yolo_nas") == 0) name = "scratch";
+    if ((o->from_scratch || o->prune || o->teacher) && strcmp(name, "yolo_nas") == 0)
+        name = "scratch";
     *out = oct_train_preset_find(name);
     return OCT_OK;
 }

@@ -64,6 +64,7 @@ void oct_train_free(oct_train *t)
     oct_optimizer_fini(&t->optimizer);
     oct_free(t->ctx, t->grads);
     oct_free(t->ctx, t->sum);
+    oct_free(t->ctx, t->ranking);
     oct_free(t->ctx, t->ema_weights);
     oct_free(t->ctx, t->ema_running);
     oct_events_close(t->events);
@@ -168,9 +169,12 @@ static oct_status train_update(oct_train *t, means *m)
 static oct_status prune(oct_train *t)
 {
     const oct_params *p = oct_train_net_params(t->net);
+    const oct_prune_gradients gradients = {oct_train_gradient, t};
     float *weights = oct_train_net_weights(t->net);
 
-    OCT_TRY(oct_pruning_epoch(t->pruning, p, weights, t->epoch, t->batch > 0));
+    if (oct_pruning_wants_gradients(t->pruning, t->epoch, t->batch > 0))
+        OCT_TRY(oct_train_rank_gradients(t, 0));
+    OCT_TRY(oct_pruning_epoch(t->pruning, p, weights, &gradients, t->epoch, t->batch > 0));
     oct_pruning_apply(t->pruning, p, weights);
     if (t->s.ema) oct_pruning_apply(t->pruning, p, t->ema_weights);
     return OCT_OK;
@@ -194,14 +198,24 @@ static void report(const oct_train *t, const means *m, int64_t start, oct_train_
         out->parts[i] = m->parts[i] / n;
 }
 
+/* Part i of the loss; NULL beyond the last. */
+static const char *part_name(const oct_train *t, int i)
+{
+    const oct_loss_row *row = t->s.loss;
+
+    if (row->parts[i]) return row->parts[i];
+    return t->has_teacher && !row->has_no_labels && (i == 0 || row->parts[i - 1]) ? "teacher"
+                                                                                  : NULL;
+}
+
 /* The event file gets the means of the epoch. */
 static oct_status log_epoch(oct_train *t, const oct_train_epoch *e)
 {
     char tag[64];
 
     OCT_TRY(oct_train_log(t, "loss/total", e->loss));
-    for (int i = 0; t->s.loss->parts[i]; i++) {
-        (void)snprintf(tag, sizeof(tag), "loss/%s", t->s.loss->parts[i]);
+    for (int i = 0; i < OCT_LOSS_MAX_PARTS && part_name(t, i); i++) {
+        (void)snprintf(tag, sizeof(tag), "loss/%s", part_name(t, i));
         OCT_TRY(oct_train_log(t, tag, e->parts[i]));
     }
     OCT_TRY(oct_train_log(t, "rate", e->rate));
@@ -219,9 +233,9 @@ oct_status oct_train_run(oct_train *t, oct_train_epoch *out)
     if (oct_train_is_done(t))
         return oct_fail(t->ctx, OCT_ERR_STATE, "all %d epochs are trained", (int)t->s.epochs);
     (void)snprintf(what, sizeof(what), "epoch %d of %d", (int)t->epoch + 1, (int)t->s.epochs);
+    if (t->pruning) OCT_TRY(prune(t));
     if (t->batch < t->n_batches) OCT_TRY(oct_batches_seek(t->batches, t->epoch, t->batch));
     oct_train_net_set_epoch(t->net, t->epoch);
-    if (t->pruning) OCT_TRY(prune(t));
     while (t->batch < t->n_batches) {
         OCT_TRY(oct_progress(t->ctx, what, t->batch, t->n_batches));
         OCT_TRY(train_update(t, &m));
@@ -352,8 +366,8 @@ void oct_train_describe(const oct_train *t, oct_train_info *out)
         .precision = oct_train_net_precision(t->net),
     };
 
-    for (int i = 0; i < OCT_LOSS_MAX_PARTS && t->s.loss->parts[i]; i++)
-        all.parts[i] = t->s.loss->parts[i];
+    for (int i = 0; i < OCT_LOSS_MAX_PARTS && part_name(t, i); i++)
+        all.parts[i] = part_name(t, i);
     for (int32_t i = 0; i < p->n; i++)
         if (!p->v[i].frozen) {
             all.n_trained++;

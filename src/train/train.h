@@ -24,9 +24,11 @@ struct oct_train {
     const float **grads;  /* of each parameter: the plan's, or those of `sum` */
     float *sum;           /* gradients of several micro-batches; NULL: each step is one */
     float *ema_weights, *ema_running; /* NULL: no average */
+    float *ranking; /* mean absolute gradients, for the importance of channels; NULL: none */
     int64_t ema_updates;
     int64_t epoch, batch; /* what comes next: both from 0; between two updates of the weights */
     int64_t n_batches;    /* of an epoch */
+    bool has_teacher;     /* besides the labels */
     uint64_t seed;
     int n_threads;
     int32_t best_epoch; /* by the caller's measure; 0: none */
@@ -44,6 +46,10 @@ int64_t oct_train_updates_of_epoch(const oct_train *t); /* of the weights */
 
 /* Random weights instead of the network's (scratch.c). n_classes: of the network; 0: not known. */
 void oct_train_from_scratch(oct_train_net *net, int64_t n_classes, uint64_t seed);
+
+/* Gradients of the first batches of the epoch, for oct_train_gradient() (importance.c); 0: as many
+ * as usual. The next batch has to be looked for again. */
+oct_status oct_train_rank_gradients(oct_train *t, int64_t n_batches);
 
 /* Names the first value that is not finite when the last step is repeated (blame.c). */
 oct_status oct_train_blame(oct_train *t, const char *what);

@@ -29,11 +29,14 @@ static const cli_example examples[] = {
     {"prune net.onnx -o small.onnx --flops-target 0.4",
      "40 % fewer multiply-adds; train small.onnx afterwards (octet train)"},
     {"prune net.onnx -o small.onnx --flops-target 0.4 --images train --annotations train.json "
-     "--eval-images val --eval-annotations val.json --epochs 30 --prune-epochs 10",
-     "The same, little by little in ten of 30 epochs of training"},
-    {"prune net.onnx -o small.onnx --flops-target 0.1 --importance bn_scale --images train "
-     "--annotations train.json --bn-adapt 200",
-     "Little, without training, but with statistics of norms that fit"},
+     "--eval-images val --eval-annotations val.json --epochs 30",
+     "The same, chosen by gradients, and trained to do what the network did before"},
+    {"prune net.onnx -o small.onnx --flops-target 0.2 --images train --annotations train.json "
+     "--bn-adapt 200",
+     "Without training, but with statistics of norms that fit"},
+    {"prune net.onnx -o small.onnx --flops-target 0.4 --images train --annotations train.json "
+     "--epochs 30 --prune-schedule exponential --prune-epochs 10",
+     "Little by little in ten of 30 epochs"},
     {"prune net.onnx -o small.onnx --channels 0.5 --importance l1 --multiple 16",
      "Half of the channels of each layer"},
     {"prune net.onnx -o small.onnx --flops-target 0.3 --global --keep head",
@@ -42,11 +45,27 @@ static const cli_example examples[] = {
     {0},
 };
 
-/* What to prune, by the recipe and what was typed. */
-static oct_status fill_options(cli *c, const oct_recipe *r, oct_prune_options *o)
+/*
+ * What to prune, by the recipe and what was typed. Pictures give gradients, which tell far more
+ * than weights do, and between layers, too; no layer is to lose much more than the whole network.
+ */
+static oct_status fill_options(cli *c, const oct_recipe *r, bool has_pictures, oct_prune_options *o)
 {
+    double most, target;
+
     oct_prune_options_init(o);
+    most = o->most;
+    o->importance = NULL;
+    o->most = 0;
     oct_recipe_get_prune(r, o);
+    target = o->flops_target + o->params_target + o->channels; /* one of them */
+    if (!o->importance && has_pictures) {
+        o->importance = "taylor";
+        o->global = 1;
+        most = target + .2 < most ? target + .2 : most;
+    }
+    if (!o->importance) o->importance = "l2";
+    if (o->most == 0) o->most = most; /* it was not given */
     if (o->flops_target > 0 || o->params_target > 0 || o->channels > 0 || o->time_target > 0 ||
         o->zeros)
         return OCT_OK;
@@ -93,12 +112,14 @@ static oct_status check_files(cli *c, const oct_recipe_job *s)
 static oct_status train(cli *c, const cli_train_args *a, const oct_recipe *r,
                         const oct_prune_options *o, char **files)
 {
-    oct_train_pruning p = {.struct_size = sizeof(p), .schedule = "exponential", .steps = 10};
+    oct_train_pruning p = {.struct_size = sizeof(p), .steps = 0};
     oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
     cli_train_job j = {.c = c, .a = a};
 
     if (o->mask) return cli_fail(c, OCT_ERR_ARG, "--mask is for pruning without --images");
     oct_recipe_get_pruning(r, &p);
+    if (!p.schedule) p.schedule = p.steps || p.start ? "exponential" : "baseline";
+    if (!p.steps) p.steps = 10;
     oct_recipe_get_train_job(r, &pictures);
     p.prune = o;
     j.norm_pictures = pictures.prune_bn_adapt;
@@ -123,7 +144,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if (!st) {
         oct_recipe_get_job(r, &s);
         oct_recipe_get_train_job(r, &pictures);
-        st = fill_options(c, r, &o);
+        st = fill_options(c, r, pictures.n_images > 0, &o);
     }
     if (!st && a->recipe.print_recipe) {
         st = cli_recipe_print(r);
@@ -150,12 +171,11 @@ const cli_command cmd_prune = {
         "attention. What is an output, or cannot be followed, stays, and the table says why.\n\n"
         "A pruned network has to be trained again before it is as good as it was. With --images "
         "and "
-        "labels that is done here: the share grows from epoch to epoch (--prune-schedule), "
-        "channels "
-        "are zero while others learn to do without them, and are cut out in the end. All options "
-        "of "
-        "octet train hold; the best epoch is one after the last channel went. Prune before "
-        "quantizing.\n\n"
+        "labels that is done here: gradients tell which channels matter, and what is left learns "
+        "from the labels and from what the network predicted before (--teacher-weight). With "
+        "--prune-schedule exponential the share grows from epoch to epoch: channels are zero while "
+        "others learn to do without them, and are cut out in the end; the best epoch is one after "
+        "the last channel went. All options of octet train hold. Prune before quantizing.\n\n"
         "With --json: output, macs, params and channels with what is left of each, groups, "
         "groups_protected, layers (name, op, channels, inputs, macs, params with what is left, "
         "why, "

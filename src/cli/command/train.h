@@ -56,6 +56,8 @@ typedef struct cli_train_job {
     oct_quantize_options quantize;  /* qat */
     const oct_train_pruning *prune; /* NULL: no channels are pruned */
     const oct_prune_options *cut;   /* what is cut out before training; NULL: nothing */
+    oct_graph *uncut;               /* the network before that; NULL: nothing was cut out */
+    oct_graph *teacher;             /* the one that --teacher names; NULL: none */
     int32_t norm_pictures;          /* > 0: not trained; norms are adapted to so many pictures */
     oct_prune_result *pruned;       /* what was cut out; NULL: nothing */
     cli_training t;

@@ -183,6 +183,8 @@ oct_status cli_train_job_run(cli_train_job *j, char **files)
     oct_dataset_close(j->calibration);
     oct_dataset_close(j->truth);
     oct_dataset_close(j->images);
+    oct_graph_free(j->teacher);
+    oct_graph_free(j->uncut);
     oct_graph_free(j->g);
     oct_recipe_free(j->recipe);
     free(j->folder);

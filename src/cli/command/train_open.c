@@ -159,13 +159,50 @@ static oct_status set_quantize(cli_train_job *j)
     return oct_recipe_line(j->recipe, &j->quantize.settings);
 }
 
+/* Gradients are those of a job on the network as it is. */
+static oct_status cut_by_gradients(cli_train_job *j, oct_graph **small)
+{
+    oct_prune_options cut = *j->cut;
+    oct_train_options o = j->options;
+    oct_train *t = NULL;
+    oct_status st;
+
+    o.tensorboard = NULL;
+    st = oct_train_new(j->g, j->images, &o, &t);
+    if (!st) st = oct_train_measure_gradients(t, 0);
+    cut.gradient = oct_train_gradient;
+    cut.gradient_user = t;
+    if (!st) st = oct_prune_run(j->g, &cut, small, &j->pruned);
+    oct_train_free(t);
+    return st;
+}
+
 static oct_status cut_first(cli_train_job *j)
 {
     oct_graph *small = NULL;
-    const oct_status st = oct_prune_run(j->g, j->cut, &small, &j->pruned);
+    oct_status st;
 
-    oct_graph_free(j->g);
+    if (!j->cut) return OCT_OK;
+    st = strcmp(j->cut->importance, "taylor") == 0
+             ? cut_by_gradients(j, &small)
+             : oct_prune_run(j->g, j->cut, &small, &j->pruned);
+    j->uncut = j->g;
     j->g = small;
+    return st;
+}
+
+/* A network that is pruned learns from what it was, or from the one that --teacher names. */
+static oct_status open_teacher(cli_train_job *j)
+{
+    const cli_list none = {0};
+    oct_status st = OCT_OK;
+
+    if (j->norm_pictures > 0) return OCT_OK;
+    if (j->cut || j->prune) j->options.teacher = j->cut ? j->uncut : j->g;
+    if (!j->files.teacher) return OCT_OK;
+    cli_reads(j->c, j->files.teacher);
+    st = cli_model_load(j->c, j->files.teacher, &none, &j->teacher);
+    j->options.teacher = j->teacher;
     return st;
 }
 
@@ -178,13 +215,14 @@ oct_status cli_train_open(cli_train_job *j)
     if ((st = oct_recipe_lines(j->recipe, &j->options.settings))) return st;
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
     if ((st = cli_model_check_outputs(j->c, j->settings.outputs, j->g))) return st;
-    if (j->cut && (st = cut_first(j))) return st;
     if ((st = open_data(j))) return st;
     j->options.names = j->names;
     if (j->norm_pictures > 0) j->options.norm_pictures = j->norm_pictures;
     j->options.prune = j->prune;
     j->options.tensorboard = j->files.tensorboard;
     if ((st = read_preprocess(j))) return st;
+    if ((st = cut_first(j))) return st;
+    if ((st = open_teacher(j))) return st;
     if (j->is_qat && (st = set_quantize(j))) return st;
     st = oct_train_new(j->g, j->images, &j->options, &j->t.train);
     cli_progress_end(j->c);

@@ -52,6 +52,14 @@ typedef struct oct_report_epoch {
     double seconds;
 } oct_report_epoch;
 
+/** One of several networks that are compared, measured on its file. */
+typedef struct oct_report_network {
+    const char *name, *file;         /**< "calibrated" */
+    double accuracy, other_accuracy; /**< AP and AP50, or top 1 and top 5; < 0: not measured */
+    int64_t bytes;                   /**< of the file */
+    double ms;                       /**< median time of one picture */
+} oct_report_network;
+
 /** All that a report shows. Parts that are NULL, or < 0, are left out of it. */
 typedef struct oct_report {
     size_t struct_size;     /**< set by oct_report_init() */
@@ -94,10 +102,13 @@ typedef struct oct_report {
     size_t time_size, picture_size, step_size, scene_size;
     const oct_report_epoch *epochs; /**< of training, in order: curves */
     int32_t n_epochs;
-    int32_t epochs_planned;        /**< 0: not known */
-    int32_t best_epoch;            /**< whose network was kept; 0: the last one's */
-    const char *const *loss_parts; /**< names of the parts of the loss; NULL at the end */
-    size_t epoch_size;             /**< as the sizes above */
+    int32_t epochs_planned;             /**< 0: not known */
+    int32_t best_epoch;                 /**< whose network was kept; 0: the last one's */
+    const char *const *loss_parts;      /**< names of the parts of the loss; NULL at the end */
+    size_t epoch_size;                  /**< as the sizes above */
+    const oct_report_network *networks; /**< steps on the way to the trained one */
+    int32_t n_networks;
+    size_t network_size; /**< as the sizes above */
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);
@@ -110,6 +121,7 @@ static inline void oct_report_init(oct_report *r)
     r->step_size = sizeof(oct_report_step);
     r->scene_size = sizeof(oct_report_scene);
     r->epoch_size = sizeof(oct_report_epoch);
+    r->network_size = sizeof(oct_report_network);
 }
 
 /**

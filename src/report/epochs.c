@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Epochs of training as JSON: the loss and its parts, rates, accuracy. */
+/* Training as JSON: loss and its parts, rates and accuracy of epochs; the networks it led to. */
 #include <string.h>
 
+#include "base/sized.h"
 #include "report/data.h"
 #include "report/json.h"
 
@@ -31,6 +32,25 @@ static void put_epoch(oct_str *out, const oct_report_epoch *e, int n_parts)
     oct_json_close(out, ']');
 }
 
+static void put_networks(oct_str *out, const oct_report *r)
+{
+    oct_json_open(out, "networks", '[');
+    for (int32_t i = 0; r->networks && i < r->n_networks; i++) {
+        oct_report_network n = {.accuracy = -1, .other_accuracy = -1};
+
+        oct_sized_element(&n, r->networks, r->network_size, i, sizeof(n));
+        oct_json_open(out, NULL, '{');
+        oct_json_text(out, "name", n.name);
+        oct_json_text(out, "file", n.file);
+        if (n.accuracy >= 0) oct_json_num(out, "accuracy", n.accuracy);
+        if (n.other_accuracy >= 0) oct_json_num(out, "other", n.other_accuracy);
+        oct_json_num(out, "bytes", (double)n.bytes);
+        oct_json_num(out, "ms", n.ms);
+        oct_json_close(out, '}');
+    }
+    oct_json_close(out, ']');
+}
+
 void oct_report_put_epochs(oct_str *out, const oct_report *r)
 {
     const int n_parts = count_parts(r);
@@ -53,5 +73,6 @@ void oct_report_put_epochs(oct_str *out, const oct_report *r)
         put_epoch(out, &e, n_parts);
     }
     oct_json_close(out, ']');
+    put_networks(out, r);
     oct_json_close(out, '}');
 }

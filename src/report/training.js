@@ -66,6 +66,15 @@ function epochTable(t) {
     { label: "Seconds", ...number(SECONDS, 1), class: "wide" }], t.epochs, 0, true, 10);
 }
 
+// What each step on the way gave, measured on its file.
+function networkTable(t) {
+  const number = (key, digits) => ({ num: true, by: (r) => r[key], cell: (r) => (isNumber(r[key]) ? r[key].toFixed(digits) : "") });
+  return sortTable([{ label: "Network", by: (r) => t.networks.indexOf(r), cell: (r) => r.name }, { label: accuracyName(), ...number("accuracy", 4) },
+    { label: t.classifier ? "top 5" : "AP50", ...number("other", 4) },
+    { label: "MB", num: true, by: (r) => r.bytes, cell: (r) => short(r.bytes / 1e6) }, { label: "ms", num: true, by: (r) => r.ms, cell: (r) => short(r.ms) },
+    { label: "File", by: (r) => r.file, cell: (r) => r.file, class: "wide" }], t.networks, 0, false, 10);
+}
+
 function trainingCards(t) {
   const first = t.epochs[0], last = t.epochs[t.epochs.length - 1], best = t.epochs.find((r) => r[EPOCH] === t.best);
   const seconds = t.epochs.reduce((sum, r) => sum + r[SECONDS], 0);
@@ -84,5 +93,6 @@ function startTraining() {
   $("training-lead").textContent = "Means of each epoch." + (t.best ? " The dashed line is the epoch that was kept: the best " + accuracyName() + "." : "") +
     (t.epochs[0][EPOCH] > 1 ? " Training was resumed; the epochs before are not shown." : "");
   fill($("cards"), null, trainingCards(t));
-  fill($("training-body"), null, [trainingCharts(t), el("div", { class: "part" }, el("h3", null, "Epochs"), epochTable(t))]);
+  const networks = t.networks.length ? el("div", { class: "part" }, el("h3", null, "Step by step"), networkTable(t)) : null;
+  fill($("training-body"), null, [networks, trainingCharts(t), el("div", { class: "part" }, el("h3", null, "Epochs"), epochTable(t))]);
 }

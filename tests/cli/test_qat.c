@@ -92,15 +92,16 @@ static void goes_on_bit_for_bit(void **state)
 
 static void the_table_has_its_files(void **state)
 {
-    static const char *const files[] = {NULL, "t_ptq.onnx", "t_unaligned.onnx", "t.onnx"};
+    static const char *const files[] = {NULL, "t_folded.onnx", "t_ptq.onnx", "t_unaligned.onnx",
+                                        "t.onnx"};
     place *p = *state;
     json_t *last, *table;
 
-    assert_int_equal(qat(p, DATA EVAL "--target npu-pow2 -o t.onnx --table --json"), 0);
+    assert_int_equal(qat(p, DATA EVAL "--target npu-pow2 -o t.onnx --table --report r --json"), 0);
     last = line(p, 3);
     table = json_object_get(last, "table");
-    assert_int_equal(json_array_size(table), 4);
-    for (int i = 0; i < 4; i++) {
+    assert_int_equal(json_array_size(table), 5);
+    for (int i = 0; i < 5; i++) {
         const json_t *row = json_array_get(table, (size_t)i);
         const char *file = json_string_value(json_object_get(row, "file"));
 
@@ -111,12 +112,41 @@ static void the_table_has_its_files(void **state)
         assert_true(i == 0 || exists(p, file));
     }
     json_decref(last);
+    assert_int_equal(system_in(p, "grep -q t_folded.onnx r/index.html"), 0);
     /* Scales were fixed, and made to fit, half way: in the end there is nothing to move. */
     assert_int_equal(system_in(p, "cmp t.onnx t_unaligned.onnx"), 0);
     assert_int_equal(octet(p, "inspect t.onnx --npu"), 0);
     must_contain(p->last.out, "keeps all limits");
     assert_int_equal(qat(p, DATA "--target npu-pow2 -o t.onnx --force"), 0);
     must_contain(p->last.out, "layers, calibrated on 6 pictures");
+}
+
+/* All files of the table have the outputs that were chosen. */
+static void the_table_drops_outputs(void **state)
+{
+    static const char *const files[] = {"o_folded.onnx", "o_ptq.onnx", "o_unaligned.onnx",
+                                        "o.onnx"};
+    place *p = *state;
+    json_t *j;
+    char words[2048];
+    const char *name;
+
+    (void)snprintf(words, sizeof(words), "inspect %s --json", detector);
+    assert_int_equal(octet(p, words), 0);
+    j = line(p, 0);
+    name = json_string_value(
+        json_object_get(json_array_get(json_object_get(j, "outputs"), 0), "name"));
+    (void)snprintf(words, sizeof(words),
+                   DATA "--target npu-pow2 -o o.onnx --table --quiet --outputs %s", name);
+    json_decref(j);
+    assert_int_equal(qat(p, words), 0);
+    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+        (void)snprintf(words, sizeof(words), "inspect %s --json", files[i]);
+        assert_int_equal(octet(p, words), 0);
+        j = line(p, 0);
+        assert_int_equal(json_array_size(json_object_get(j, "outputs")), 1);
+        json_decref(j);
+    }
 }
 
 static void learns_without_labels(void **state)
@@ -157,6 +187,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(the_file_is_what_was_measured, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(the_table_has_its_files, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(the_table_drops_outputs, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(learns_without_labels, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, setup_data, place_teardown),
     };

@@ -336,12 +336,23 @@ static void shows_epochs(void **state)
         {.epoch = 3, .loss = 2, .parts = {1.5, .5}, .rate = .01, .accuracy = -1, .seconds = 4},
         {.epoch = 4, .loss = NAN, .parts = {INFINITY, .5}, .accuracy = .25, .other_accuracy = .5},
     };
+    static const oct_report_network networks[] = {
+        {.name = "float",
+         .file = "a.onnx",
+         .accuracy = .5,
+         .other_accuracy = .75,
+         .bytes = 12,
+         .ms = 3},
+        {.name = "folded", .accuracy = -1, .other_accuracy = -1},
+    };
     const json_t *t, *rows, *row;
     oct_report r;
     written w;
     json_t *data;
 
     oct_report_init(&r);
+    r.networks = networks;
+    r.n_networks = 2;
     r.epochs = epochs;
     r.n_epochs = 2;
     r.epochs_planned = 10;
@@ -359,6 +370,12 @@ static void shows_epochs(void **state)
     assert_int_equal(json_integer_value(json_array_get(row, 0)), 3);
     assert_true(json_number_value(json_array_get(row, 6)) > 1.49);
     assert_true(json_number_value(json_array_get(json_array_get(rows, 1), 3)) > .24);
+    rows = json_object_get(t, "networks");
+    assert_int_equal(json_array_size(rows), 2);
+    row = json_array_get(rows, 0);
+    assert_string_equal(json_string_value(json_object_get(row, "file")), "a.onnx");
+    assert_true(json_number_value(json_object_get(row, "other")) > .74);
+    assert_null(json_object_get(json_array_get(rows, 1), "accuracy"));
     json_decref(data);
     drop_report(&w);
 }

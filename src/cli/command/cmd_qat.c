@@ -19,10 +19,11 @@ static const cli_opt opts[] = {
         "change what it says"),
     CLI_OPTS_TRAIN,
     {CLI_FLAG, "table", offsetof(cli_train_args, table),
-     .help =
-         "in the end measure the float network, the calibrated one (written as OUT_ptq.onnx) and "
-         "the trained one side by side: AP, AP50, size, time; for NPUs also the trained one "
-         "before its shifts were made to fit (OUT_unaligned.onnx)"},
+     .help = "in the end measure the float network, the same with norms and branches folded "
+             "(OUT_folded.onnx), the calibrated one (OUT_ptq.onnx) and "
+             "the trained one side by side, also in the report: AP, AP50, size, time; for NPUs "
+             "also the trained one "
+             "before its shifts were made to fit (OUT_unaligned.onnx)"},
     {0},
 };
 

@@ -10,7 +10,7 @@
 #include "cli/term/json.h"
 #include "cli/term/table.h"
 
-enum { MOST_ROWS = 4, WARMUP_RUNS = 2, ENOUGH_RUNS = 200 };
+enum { MOST_ROWS = 5, WARMUP_RUNS = 2, ENOUGH_RUNS = 200 };
 
 #define SECONDS 1.0 /* for each network */
 
@@ -38,8 +38,10 @@ oct_status cli_table_files(cli_train_job *j)
 
     oct_quantize_options_init(&q);
     oct_recipe_get_quantize(j->recipe, &q);
+    j->folded = beside(j->settings.output, "folded");
+    if ((st = cli_writes(j->c, "--table", j->folded))) return st;
     j->ptq = beside(j->settings.output, "ptq");
-    if ((st = cli_writes(j->c, "--table", j->ptq))) return st;
+    if ((st = cli_rewrites(j->c, "--table", j->ptq))) return st;
     if (strncmp(q.target, "npu", 3) != 0) return OCT_OK;
     j->unaligned = beside(j->settings.output, "unaligned");
     return cli_rewrites(j->c, "--table", j->unaligned);
@@ -52,7 +54,40 @@ oct_status cli_table_keep(cli_train_job *j)
 
     if (!j->unaligned) return OCT_OK;
     st = oct_train_unaligned(j->t.train, &g);
+    if (!st) st = cli_model_keep_outputs(j->c, j->settings.outputs, g);
     if (!st) st = oct_onnx_save(g, j->unaligned, NULL);
+    oct_graph_free(g);
+    return st;
+}
+
+/* The float network as it is quantized: branches and BatchNormalization folded. */
+static oct_status write_folded(cli_train_job *j)
+{
+    const cli_list shapes = {(const char **)j->settings.input_shapes, j->settings.n_input_shapes};
+    oct_simplify_options o;
+    oct_graph *g = NULL;
+    oct_status st = cli_model_load(j->c, j->settings.model, &shapes, &g);
+
+    oct_simplify_options_init(&o);
+    if (!st) st = cli_model_keep_outputs(j->c, j->settings.outputs, g);
+    if (!st) st = oct_graph_simplify(g, &o);
+    if (!st) st = oct_onnx_save(g, j->folded, NULL);
+    oct_graph_free(g);
+    j->c->model = NULL;
+    return st;
+}
+
+/* The job keeps the calibrated network: outputs are dropped from a copy, which is the file. */
+static oct_status write_calibrated(cli_train_job *j)
+{
+    oct_status st =
+        oct_onnx_save(oct_quantized_graph(oct_train_quantized(j->t.train)), j->ptq, NULL);
+    oct_graph *g = NULL;
+
+    if (st || !j->settings.outputs) return st;
+    st = oct_onnx_load(j->c->ctx, j->ptq, &g);
+    if (!st) st = cli_model_keep_outputs(j->c, j->settings.outputs, g);
+    if (!st) st = oct_onnx_save(g, j->ptq, NULL);
     oct_graph_free(g);
     return st;
 }
@@ -165,20 +200,45 @@ static void print_text(const cli_train_job *j, const row *rows, int n)
     cli_table_free(t);
 }
 
+/* The table in the report of --report. */
+static oct_status report(cli_train_job *j, const row *rows, int n)
+{
+    oct_report_network networks[MOST_ROWS];
+
+    for (int i = 0; i < n; i++) {
+        const oct_eval_result *e = &rows[i].result;
+        const bool top1 = j->t.is_classifier, is_known = rows[i].is_measured;
+
+        networks[i] = (oct_report_network){.name = rows[i].name,
+                                           .file = rows[i].file,
+                                           .accuracy = !is_known ? -1
+                                                       : top1    ? e->top1
+                                                                 : e->box.ap,
+                                           .other_accuracy = !is_known ? -1
+                                                             : top1    ? e->top5
+                                                                       : e->box.ap50,
+                                           .bytes = rows[i].bytes,
+                                           .ms = rows[i].ms};
+    }
+    return cli_train_report_networks(j, networks, n);
+}
+
 oct_status cli_table_print_all(cli_train_job *j)
 {
     row rows[MOST_ROWS] = {{.name = "float", .file = j->settings.model},
+                           {.name = "folded", .file = j->folded},
                            {.name = "calibrated", .file = j->ptq}};
-    oct_status st =
-        oct_onnx_save(oct_quantized_graph(oct_train_quantized(j->t.train)), j->ptq, NULL);
-    int n = 2;
+    oct_status st = write_folded(j);
+    int n = 3;
 
+    if (!st) st = write_calibrated(j);
     if (j->unaligned) rows[n++] = (row){.name = "trained, any shifts", .file = j->unaligned};
     rows[n++] =
         (row){.name = j->unaligned ? "trained, shifts fit" : "trained", .file = j->settings.output};
     for (int i = 0; i < n && !st; i++)
         st = score(j, &rows[i]);
     if (!st) st = time_all(j, rows, n);
+    if (!st) st = report(j, rows, n);
     if (st) return st;
     if (j->c->opt.json) return print_json(j, rows, n);
     print_text(j, rows, n);

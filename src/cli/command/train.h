@@ -62,7 +62,7 @@ typedef struct cli_train_job {
     oct_prune_result *pruned;       /* what was cut out; NULL: nothing */
     cli_training t;
     char *folder, *last, *best;
-    char *ptq, *unaligned; /* files of --table; NULL: not written */
+    char *folded, *ptq, *unaligned; /* files of --table; NULL: not written */
 } cli_train_job;
 
 /* The whole command. */
@@ -84,7 +84,9 @@ oct_status cli_train_write(cli_train_job *j);
 
 /* --- train_report.c --- */
 
-oct_status cli_train_report(cli_train_job *j); /* after an epoch; nothing without --report */
+/* Both do nothing without --report: after an epoch; in the end, with the table of networks. */
+oct_status cli_train_report(cli_train_job *j);
+oct_status cli_train_report_networks(cli_train_job *j, const oct_report_network *networks, int n);
 
 /* --- qat_table.c --- */
 

@@ -190,6 +190,7 @@ oct_status cli_train_job_run(cli_train_job *j, char **files)
     free(j->folder);
     free(j->last);
     free(j->best);
+    free(j->folded);
     free(j->ptq);
     free(j->unaligned);
     free(j->t.epochs);

@@ -35,7 +35,7 @@ static void keep_epoch(cli_training *t)
     t->epochs = longer;
 }
 
-oct_status cli_train_report(cli_train_job *j)
+static oct_status write_report(cli_train_job *j, const oct_report_network *networks, int n)
 {
     cli_training *t = &j->t;
     oct_train_info info = {.struct_size = sizeof(info)};
@@ -43,8 +43,6 @@ oct_status cli_train_report(cli_train_job *j)
     oct_report r;
     oct_status st;
 
-    if (!j->a->report) return OCT_OK;
-    keep_epoch(t);
     oct_train_describe(t->train, &info);
     title = cli_report_title(j->settings.output);
     command = cli_report_command(j->c);
@@ -64,6 +62,8 @@ oct_status cli_train_report(cli_train_job *j)
     r.epochs_planned = info.epochs;
     r.best_epoch = t->best_epoch;
     r.loss_parts = info.parts;
+    r.networks = networks;
+    r.n_networks = n;
     st = oct_report_write(j->c->ctx, &r, j->a->report);
     free(title);
     free(command);
@@ -71,4 +71,16 @@ oct_status cli_train_report(cli_train_job *j)
     free(versions);
     free(path);
     return st;
+}
+
+oct_status cli_train_report(cli_train_job *j)
+{
+    if (!j->a->report) return OCT_OK;
+    keep_epoch(&j->t);
+    return write_report(j, NULL, 0);
+}
+
+oct_status cli_train_report_networks(cli_train_job *j, const oct_report_network *networks, int n)
+{
+    return j->a->report ? write_report(j, networks, n) : OCT_OK;
 }

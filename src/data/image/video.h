@@ -8,6 +8,7 @@
 /* Is it a video that can be read, by its first bytes? */
 bool oct_is_video(oct_bytes start);
 bool oct_is_video_file(const char *path);
+const char *oct_video_format(oct_bytes start); /* ffmpeg's name of it; NULL: none */
 
 typedef struct oct_video oct_video;
 

@@ -111,7 +111,7 @@ accuracy: all $(PEERS)/ready
 agreement: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/agreement.py $(BUILD)/octet $(OTHERS) --threads $(THREADS) $(AGREEMENT)
 
-C_FILES = find examples include src tests tools -name '*.c' -o -name '*.h'
+C_FILES = find examples include python src tests tools -name '*.c' -o -name '*.h'
 
 format: packages-ci
 	@$(C_FILES) | xargs clang-format -i

@@ -4,6 +4,7 @@
 
 #include "detect/detector.h"
 #include "quant/place/place.h"
+#include "quant/quantize.h"
 #include "train/train.h"
 
 /* --- the data --- */
@@ -99,11 +100,12 @@ static oct_train_net_options net_options(const oct_train *t, const oct_train_opt
     };
 }
 
-static oct_status build_net(oct_train *t, const oct_graph *g, const oct_train_options *o,
-                            const char *const *frozen)
+static oct_status build_net(oct_train *t, const oct_graph *g, const oct_graph *teacher,
+                            const oct_train_options *o, const char *const *frozen)
 {
     oct_train_net_options net = net_options(t, o);
 
+    if (teacher) net.teacher = teacher;
     net.prepare.frozen = frozen;
     net.prepare.n_frozen = g->root->n_node_ids;
     if (t->qat) oct_qat_hook(t->qat, &net);
@@ -162,7 +164,8 @@ static oct_status start_pruning(oct_train *t, const oct_graph *g, const oct_trai
 }
 
 /* Layers that the scope selects are frozen: parameters, and statistics of norms. */
-static oct_status build_with_frozen(oct_train *t, const oct_graph *g, const oct_train_options *o)
+static oct_status build_with_frozen(oct_train *t, const oct_graph *g, const oct_graph *teacher,
+                                    const oct_train_options *o)
 {
     oct_arena *a = oct_arena_new(t->ctx);
     oct_quantize_options q;
@@ -174,7 +177,7 @@ static oct_status build_with_frozen(oct_train *t, const oct_graph *g, const oct_
     q.ignored = o->freeze;
     frozen = oct_arena_array(a, (size_t)g->root->n_node_ids + 1, sizeof(*frozen));
     st = frozen ? oct_scope_reasons(g, &q, a, frozen) : OCT_ERR_MEMORY;
-    if (!st) st = build_net(t, g, o, frozen);
+    if (!st) st = build_net(t, g, teacher, o, frozen);
     oct_arena_free(a);
     return st;
 }
@@ -198,10 +201,22 @@ static oct_status start_optimizer(oct_train *t)
     return OCT_OK;
 }
 
+/*
+ * With hard activations the network that is trained computes something else than the one that came:
+ * a loss without labels compares with the latter. NULL: it is the same, or another was given.
+ */
+static oct_status find_soft(const oct_train *t, const oct_graph *g, const oct_train_options *o,
+                            oct_graph **out)
+{
+    if (!t->qat || !o->quantize->hard_activations || !t->s.loss->has_no_labels || t->has_teacher)
+        return OCT_OK;
+    return oct_quantize_normalise(g, out);
+}
+
 oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *d,
                            const oct_train_options *o)
 {
-    oct_graph *adapted = NULL;
+    oct_graph *adapted = NULL, *soft = NULL;
     oct_status st;
 
     t->has_teacher = o->teacher && o->teacher_weight >= 0;
@@ -215,8 +230,10 @@ oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *
     OCT_TRY(adapt_norms(t, g, o, &adapted));
     if (adapted) g = adapted;
     st = quantize(t, g, d, o);
-    if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, o);
+    if (!st) st = find_soft(t, g, o, &soft);
+    if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, soft, o);
     if (!st) st = start_pruning(t, g, o);
+    oct_graph_free(soft);
     oct_graph_free(adapted);
     OCT_TRY(st);
     if (o->tensorboard) OCT_TRY(oct_events_open(t->ctx, o->tensorboard, &t->events));

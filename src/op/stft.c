@@ -15,7 +15,8 @@ static oct_status check_types(const oct_infer *q)
     OCT_TRY(oct_infer_check(q, FRAME_STEP, OCT_SET_INT));
     OCT_TRY(oct_infer_check(q, WINDOW, OCT_SET_FLOAT));
     OCT_TRY(oct_infer_check(q, FRAME_LENGTH, OCT_SET_INT));
-    if (x->rank >= 0 && x->rank != 3)
+    /* Rank 2 is a real signal; the text asks for 3, ONNX Runtime and exporters do not. */
+    if (x->rank >= 0 && x->rank != 2 && x->rank != 3)
         return oct_infer_fail(q, OCT_ERR_SHAPE, "the signal has rank %d, expected 3", x->rank);
     if (x->rank == 3 && (x->dim[2] > 2 || x->dim[2] == 0))
         return oct_infer_fail(q, OCT_ERR_SHAPE, "the last axis is not 1 or 2");
@@ -59,10 +60,10 @@ static oct_status shape(const oct_infer *q)
     OCT_TRY(oct_infer_ints(q, FRAME_STEP, &step, 1, &has_step));
     if (has_step == 0 || (has_step == 1 && step < 1))
         return oct_infer_fail(q, OCT_ERR_SHAPE, "frame_step is not positive");
-    *out = oct_type_make(x->dtype, 4, (int64_t[]){x->rank == 3 ? x->dim[0] : -1, -1, -1, 2});
+    *out = oct_type_make(x->dtype, 4, (int64_t[]){x->rank >= 0 ? x->dim[0] : -1, -1, -1, 2});
     if (length < 0) return OCT_OK;
     out->dim[2] = oct_int(q->node, ONESIDED) ? length / 2 + 1 : length;
-    if (x->rank != 3 || x->dim[1] < 0 || has_step != 1) return OCT_OK;
+    if (x->rank < 0 || x->dim[1] < 0 || has_step != 1) return OCT_OK;
     if (x->dim[1] < length)
         return oct_infer_fail(q, OCT_ERR_SHAPE, "a frame of %lld in a signal of %lld",
                               (long long)length, (long long)x->dim[1]);
@@ -74,7 +75,7 @@ static oct_status ref(const oct_args *a)
 {
     const oct_type *t = &a->in[SIGNAL]->type;
     const oct_tensor *w = oct_args_in(a, WINDOW);
-    const int64_t step = oct_read_int(a->in[FRAME_STEP], 1), parts = t->dim[2];
+    const int64_t step = oct_read_int(a->in[FRAME_STEP], 1), parts = t->rank == 3 ? t->dim[2] : 1;
     const int64_t length = oct_read_int(oct_args_in(a, FRAME_LENGTH), w ? w->type.dim[0] : 0);
     oct_tensor *y = a->out[0];
     const int64_t frames = y->type.dim[1], bins = y->type.dim[2];

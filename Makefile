@@ -70,6 +70,7 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_models.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_qdq.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_qoperator.py $(BUILD)/octet || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_operators.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_qat.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_pruned.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_preprocess.py $(BUILD)/tests/preprocess || status=1; \

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "onnx/foreign.h"
 #include "onnx/read.h"
 
 #define MAX_ATTRS 1024 /* of one node */
@@ -178,6 +179,7 @@ static oct_status read_node(oct_names *s, const entry *e)
     OCT_TRY(oct_function_find(r, pb, &fn));
     if (fn) return oct_function_inline(&d, fn);
     OCT_TRY(find_version(&d));
+    OCT_TRY(oct_foreign(&d));
     if (!d.domain[0]) OCT_TRY(oct_upgrade(&d));
     return oct_draft_finish(&d);
 }

@@ -128,6 +128,8 @@ oct_status oct_qmap_add(oct_qmap *m, const oct_qpoint *p, int32_t *index)
     q.zero = NULL;
     q.scale_by = NULL;
     q.fold = NULL;
+    q.moved = NULL;
+    q.n_moved = 0;
     q.next = -1;
     if (p->state != OCT_QSTATE_DOMINATED) q.dominator = -1;
     if (p->node) {
@@ -177,6 +179,24 @@ oct_status oct_qpoint_set(oct_qmap *m, int32_t point, const float *scale, const 
     p->zero = new_zero;
     p->n = n;
     return add_author(m, p, by);
+}
+
+oct_status oct_qpoint_move(oct_qmap *m, int32_t point, const int64_t *moved, int64_t n)
+{
+    oct_qpoint *p = &m->points[point];
+    const int64_t len = p->value->data ? oct_tensor_len(p->value->data) : 0;
+    int64_t *copy;
+
+    OCT_TRY(check_may_write(m, OCT_QWRITES_CODES, "codes of weights"));
+    for (int64_t i = 0; i < n; i++)
+        if (moved[i] == 0 || moved[i] < -len || moved[i] > len)
+            return oct_fail(m->ctx, OCT_ERR_ARG, "value '%s': it has no element %lld",
+                            p->value->name, (long long)moved[i]);
+    if (!(copy = oct_arena_array(m->arena, (size_t)n + 1, sizeof(*copy)))) return OCT_ERR_MEMORY;
+    if (n) memcpy(copy, moved, (size_t)n * sizeof(*copy));
+    p->moved = copy;
+    p->n_moved = n;
+    return OCT_OK;
 }
 
 /* The first point that has its parameters from this one takes them over, and the others have theirs
@@ -298,6 +318,7 @@ static oct_status clone_points(const oct_qmap *m, oct_qmap *copy)
         q = &copy->points[i];
         if (p->fold)
             OCT_TRY(copy_floats(copy->arena, p->fold, p->fold_rows * p->fold_columns, &q->fold));
+        if (p->n_moved) OCT_TRY(oct_qpoint_move(copy, i, p->moved, p->n_moved));
     }
     return OCT_OK;
 }

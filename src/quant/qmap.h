@@ -8,9 +8,9 @@
  *                                                 ── lower ──▶ a graph with Q/DQ nodes
  *
  * Each thing in it has one function that writes it: oct_qmap_add() a point, oct_qpoint_set() its
- * scales and zero points, oct_qpoint_switch_off() its state, oct_qmap_set_float() why a node is
- * float, oct_qmap_shift() the shift of a bias. The stages that call them, in order, are a table in
- * quant/quantize.c.
+ * scales and zero points, oct_qpoint_move() codes of weights, oct_qpoint_switch_off() its state,
+ * oct_qmap_set_float() why a node is float, oct_qmap_shift() the shift of a bias. The stages that
+ * call them, in order, are a table in quant/quantize.c.
  */
 #ifndef OCT_QUANT_QMAP_H
 #define OCT_QUANT_QMAP_H
@@ -59,6 +59,12 @@ typedef struct oct_qpoint {
     float *fold;
     int64_t fold_rows, fold_columns;
     float fold_scale;
+    /*
+     * Weights whose codes are one above or below what rounding gives (correct/bias_residue.c): the
+     * element's index + 1, negative for one below.
+     */
+    int64_t *moved;
+    int64_t n_moved;
     bool only_given; /* ACT: only there because the network's output is an integer tensor */
     int32_t next;    /* another point of the same consumer, or -1; set by oct_qmap_add() */
 } oct_qpoint;
@@ -99,6 +105,7 @@ enum {
     OCT_QWRITES_STATES = 1u << 2,  /* oct_qpoint_switch_off() */
     OCT_QWRITES_REASONS = 1u << 3, /* oct_qmap_set_float() */
     OCT_QWRITES_SHIFTS = 1u << 4,  /* oct_qmap_shift() */
+    OCT_QWRITES_CODES = 1u << 5,   /* oct_qpoint_move() */
 };
 
 /* The target is copied. NULL: it is set later. */
@@ -116,6 +123,9 @@ oct_status oct_qmap_add(oct_qmap *m, const oct_qpoint *p, int32_t *index);
  */
 oct_status oct_qpoint_set(oct_qmap *m, int32_t point, const float *scale, const int32_t *zero,
                           int64_t n, const char *by);
+
+/* Which codes of a weight are one above or below, in place of what was said before; copied. */
+oct_status oct_qpoint_move(oct_qmap *m, int32_t point, const int64_t *moved, int64_t n);
 
 /* The point becomes float. If others have their parameters from it, the first of them takes these
  * over and dominates the rest. `why` is not copied. */

@@ -154,6 +154,13 @@ static oct_status solve_biases(job *j)
     return oct_solve_biases(j->q->m);
 }
 
+/* What rounding took from a bias of few bits, weights give. */
+static oct_status cancel_residues(job *j)
+{
+    if (j->q->before) OCT_TRY(oct_cancel_bias_residues(j->q->before, j->c));
+    return oct_cancel_bias_residues(j->q->m, j->c);
+}
+
 /*
  * In processing order. Placing has made the qmap, with points that have no scales yet; each stage
  * may write to it what its row says, and oct_qpoint_set() and its like refuse anything else.
@@ -174,6 +181,7 @@ static const struct stage {
     {"bias correction", correct_bias, OCT_QWRITES_SHIFTS},
     {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS | OCT_QWRITES_SCALES},
     {"bias scales", solve_biases, OCT_QWRITES_SCALES},
+    {"bias residues", cancel_residues, OCT_QWRITES_CODES},
 };
 
 static oct_status run_stages(oct_quantized *q, oct_feed *f)

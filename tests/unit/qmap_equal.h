@@ -37,6 +37,8 @@ static const char *point_difference(const oct_qpoint *a, const oct_qpoint *b)
 
     if (!same_text(a->value->name, b->value->name)) return "value";
     if (!same_text(name_of(a->node), name_of(b->node))) return "node";
+    if (a->n_moved != b->n_moved || !same_bytes(a->moved, b->moved, a->n_moved, sizeof(int64_t)))
+        return "moved";
     if (a->node && a->operand != b->operand) return "operand";
     if (a->role != b->role) return "role";
     if (!same_spec(&a->spec, &b->spec)) return "spec";

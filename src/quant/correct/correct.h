@@ -66,6 +66,10 @@ oct_status oct_correct_bias_fast(oct_qmap *m, const oct_calibration *c);
  * graph of the map. */
 oct_status oct_correct_bias_full(oct_qmap *m, const oct_graph *bound, oct_feed *f);
 
+/* bias_residue.c: what rounding to 8 bits takes from a bias, a few weights give that are rounded
+ * the other way. After bias scales are known; nothing for wider biases. */
+oct_status oct_cancel_bias_residues(oct_qmap *m, const oct_calibration *c);
+
 /*
  * bias_shift.c: what to add to a channel that has the values now[] and should have exact[], so that
  * the activation after it is nearest; 0 if the first `half` and the rest do not both improve.

@@ -193,12 +193,29 @@ static oct_status read_fold(const oct_qmap_in *q, json_t *o, int32_t point)
     return OCT_OK;
 }
 
+/* Files of octet 0.4 and before do not have it. */
+static oct_status read_moved(const oct_qmap_in *q, json_t *o, int32_t point)
+{
+    json_t *list = json_object_get(o, "moved");
+    const int64_t n = (int64_t)json_array_size(list);
+    int64_t *moved;
+    oct_status st;
+
+    if (!list) return OCT_OK;
+    if (!(moved = oct_arena_array(q->scratch, (size_t)n + 1, sizeof(*moved))))
+        return OCT_ERR_MEMORY;
+    for (int64_t i = 0; i < n; i++) /* 0, which is no element, where it is no integer */
+        moved[i] = json_integer_value(json_array_get(list, (size_t)i));
+    st = oct_qpoint_move(q->m, point, moved, n);
+    return st == OCT_ERR_ARG ? oct_qmap_bad_at(q, OCT_ERR_FORMAT) : st;
+}
+
 static oct_status read_point(oct_qmap_in *q, json_t *o)
 {
     static const char *const keys[] = {
-        "value",     "node",  "operand",  "role", "bits",     "signed", "symmetric",
-        "narrow",    "pow2",  "rounding", "axis", "state",    "reason", "observer",
-        "dominator", "scale", "zero",     "fold", "scale_by", "seen",   NULL};
+        "value", "node",     "operand",  "role",  "bits",   "signed",   "symmetric", "narrow",
+        "pow2",  "rounding", "axis",     "state", "reason", "observer", "dominator", "scale",
+        "zero",  "fold",     "scale_by", "seen",  "moved",  NULL};
     oct_qpoint p = {.dominator = -1};
     int32_t point;
 
@@ -213,7 +230,8 @@ static oct_status read_point(oct_qmap_in *q, json_t *o)
     OCT_TRY(oct_qmap_add(q->m, &p, &point));
     OCT_TRY(read_parameters(q, o, point));
     OCT_TRY(read_seen(q, o, point));
-    return read_fold(q, o, point);
+    OCT_TRY(read_fold(q, o, point));
+    return read_moved(q, o, point);
 }
 
 /* --- the other lists --- */

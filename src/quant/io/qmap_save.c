@@ -49,6 +49,18 @@ static json_t *ints(const int32_t *v, int64_t n)
     return a;
 }
 
+static json_t *wide_ints(const int64_t *v, int64_t n)
+{
+    json_t *a = json_array();
+
+    for (int64_t i = 0; a && i < n; i++)
+        if (json_array_append_new(a, json_integer(v[i]))) {
+            json_decref(a);
+            a = NULL;
+        }
+    return a;
+}
+
 /* Writes the object on a line of its own; `what` is for the error. Nine digits name one float. */
 static oct_status flush(out *q, bool is_first, const char *what)
 {
@@ -117,6 +129,7 @@ static oct_status save_point(out *q, const oct_qpoint *p, bool is_first)
     }
     if (p->has_seen) put(q, "seen", floats((const float[]){p->seen_low, p->seen_high}, 2));
     if (p->fold) put_fold(q, p);
+    if (p->n_moved) put(q, "moved", wide_ints(p->moved, p->n_moved));
     return flush(q, is_first, p->value->name);
 }
 

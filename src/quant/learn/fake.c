@@ -111,6 +111,8 @@ static oct_status fill(oct_fake *f, const oct_fake_options *o)
     f->of_point = oct_arena_array(f->arena, (size_t)f->m->n_points + 1, sizeof(*f->of_point));
     if (!f->of_point) return OCT_ERR_MEMORY;
     OCT_TRY(merge_shifts(f));
+    for (int32_t i = 0; i < f->m->n_points; i++) /* biases learn what these made up for */
+        if (f->m->points[i].n_moved) OCT_TRY(oct_qpoint_move(f->m, i, NULL, 0));
     for (int32_t i = 0; i < f->m->n_points; i++)
         if (is_rounded(&f->m->points[i])) OCT_TRY(add_point(f, i, o));
     return OCT_OK;

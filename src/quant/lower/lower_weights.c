@@ -64,6 +64,22 @@ static void quantize(const oct_qspec *spec, const oct_lowering_params *p, const 
     }
 }
 
+/* Codes that are one above or below; a qmap's file may move them beyond the ends. */
+static void move_codes(const oct_qspec *spec, const oct_qpoint *p, oct_tensor *codes)
+{
+    int32_t low, high;
+
+    oct_qspec_limits(spec, &low, &high);
+    for (int64_t i = 0; i < p->n_moved; i++) {
+        const int64_t by = p->moved[i] < 0 ? -1 : 1, at = p->moved[i] * by - 1;
+        int64_t code;
+
+        oct_load_i64(codes->type.dtype, codes->data, at, 1, &code);
+        code = OCT_MIN(OCT_MAX(code + by, (int64_t)low), (int64_t)high);
+        oct_store_i64(codes->type.dtype, codes->data, at, 1, &code);
+    }
+}
+
 /* The factors' inverses, as an operand that broadcasts against the weight. */
 static oct_status unfold(oct_lowering *l, const oct_qpoint *p, oct_value *v, oct_node *before,
                          oct_value *dq, oct_value **out)
@@ -104,6 +120,7 @@ oct_status oct_lowering_weight(oct_lowering *l, const oct_qpoint *p, const oct_q
     type.dtype = params.dtype;
     OCT_TRY(oct_tensor_make(l->ctx, &type, &codes));
     quantize(&root->spec, &params, &f, v->data, oct_weight_taps(p), codes);
+    move_codes(&root->spec, p, codes);
     OCT_TRY(oct_lowering_const(l, v->graph, v->name, "int", codes, &integers));
     OCT_TRY(oct_lowering_constants(l, v->graph, &params, constants));
     OCT_TRY(oct_lowering_qdq(l, v->graph, before, &oct_op_dequantize_linear, integers, &params,

@@ -18,6 +18,13 @@ bool oct_qpoint_is_observed(const oct_qpoint *p);
  * nothing else consumes it. Other points are left alone. */
 oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_options *o);
 
+/* Biases of so few bits that weights make up for their rounding (correct/bias_residue.c), for which
+ * spreads of inputs have to be known. */
+static inline bool oct_cancels_residues(const oct_qmap *m)
+{
+    return m->target->bias == OCT_BIAS_POW2 && m->target->bias_spec.bits <= 8;
+}
+
 /* By point: 1 if only Sigmoids read its value, through nodes that move data (score_points.c). */
 oct_status oct_score_points(const oct_qmap *m, oct_arena *a, uint8_t **out);
 

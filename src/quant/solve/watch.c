@@ -54,11 +54,22 @@ oct_status oct_preact_observer(const oct_qmap *m, int32_t point, oct_observer_op
     return OCT_OK;
 }
 
+/*
+ * Scores below a thousandth are nothing to anybody, but nearly all anchors have such: the errors
+ * of these many, tiny as they are, would cost the few others a bit of their codes.
+ */
+static float apply_score(const void *user, float x)
+{
+    const float least = -6.9f; /* log(0.001) */
+
+    return apply_activation(user, x > least ? x : least);
+}
+
 static void follow_sigmoid(oct_observer_options *o)
 {
     static const oct_following_act sigmoid = {.act = {.kind = OCT_ACT_SIGMOID}, .name = "Sigmoid"};
 
-    o->follow = apply_activation;
+    o->follow = apply_score;
     o->follow_user = &sigmoid;
 }
 
@@ -82,7 +93,10 @@ static oct_status watch_all(const oct_qmap *m, const oct_target *t, const oct_qu
             if (is_score[i] && !range.follow) follow_sigmoid(&range);
             OCT_TRY(oct_calibration_watch(c, p->value, &range, false));
         }
-        if (needs_means(p, o) && p->node->in[0] && !p->node->in[0]->data)
+        if (!needs_means(p, o) || !p->node->in[0] || p->node->in[0]->data) continue;
+        if (oct_cancels_residues(m))
+            OCT_TRY(oct_calibration_watch_spread(c, p->node->in[0]));
+        else
             OCT_TRY(oct_calibration_watch(c, p->node->in[0], NULL, true));
     }
     return OCT_OK;

@@ -200,6 +200,12 @@ oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, floa
         for (int64_t i = 0; i < taps; i++)
             x[at + i] = oct_qspec_value(p->scale[k], p->zero[k], code[i]);
     }
+    for (int64_t i = 0; i < p->n_moved; i++) {
+        const int64_t at = (p->moved[i] < 0 ? -p->moved[i] : p->moved[i]) - 1;
+        const float step = p->scale[p->n > 1 ? at / l.inner % l.n : 0];
+
+        x[at] += p->moved[i] < 0 ? -step : step;
+    }
     for (int64_t i = 0; i < oct_tensor_len(w); i++) {
         const int64_t c = p->fold ? i / inner % w->type.dim[1] : 0;
         const int64_t o = p->fold ? i / inner / w->type.dim[1] : 0;

@@ -31,7 +31,7 @@ BEGIN {
     for (i = 1; i <= n_quant; i++) order[names[i]] = i
     # A recipe fills in the options of others, and asks for the names that their tables list.
     may_see_public["recipe"] = "tensor graph exec detect prune quant train"
-    may_see_public["report"] = "data detect eval" # figures and boxes to show
+    may_see_public["report"] = "data detect eval prune" # figures, boxes and layers to show
 }
 
 # The parts of quant: "src/quant/place/tail.c" is of place, "quant/qmap.h" of qmap.

@@ -61,6 +61,10 @@ OCT_API oct_status oct_prune_run(const oct_graph *g, const oct_prune_options *op
                                  oct_graph **out, oct_prune_result **result);
 OCT_API void oct_prune_result_free(oct_prune_result *r); /**< accepts NULL */
 
+/** What became of `before` in `after`, where layers have the same names: what the caller frees. */
+OCT_API oct_status oct_prune_compare(const oct_graph *before, const oct_graph *after,
+                                     oct_prune_result **result);
+
 /** The whole network, before and after. */
 typedef struct oct_prune_totals {
     size_t struct_size; /**< set by the caller */

@@ -76,6 +76,7 @@ typedef struct oct_recipe_job {
     const char *attach_preprocess, *attach_nms, *attach_format; /**< of octet attach */
     double attach_score, attach_iou;
     int32_t attach_max_det, attach_pre_nms;
+    const char *unpruned; /**< a network, for the report */
 } oct_recipe_job;
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);

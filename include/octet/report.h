@@ -8,6 +8,7 @@
 
 #include <octet/analyze.h>
 #include <octet/eval.h>
+#include <octet/prune.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -108,7 +109,8 @@ typedef struct oct_report {
     size_t epoch_size;                  /**< as the sizes above */
     const oct_report_network *networks; /**< steps on the way to the trained one */
     int32_t n_networks;
-    size_t network_size; /**< as the sizes above */
+    size_t network_size;            /**< as the sizes above */
+    const oct_prune_result *pruned; /**< layers before and after pruning; NULL: none were */
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);

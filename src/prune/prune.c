@@ -132,3 +132,39 @@ oct_status oct_prune_run(const oct_graph *g, const oct_prune_options *options, o
     if (st || !result) oct_prune_result_free(r);
     return st;
 }
+
+/* --- of two files --- */
+
+static oct_status compare(oct_graph *before, const oct_graph *after, oct_prune_result *r)
+{
+    oct_channels *c = NULL;
+    oct_prune_groups groups;
+    oct_status st = oct_channels_find(before, &c);
+
+    if (!st) st = oct_prune_groups_find(c, &groups);
+    if (!st) st = oct_prune_result_before(r, &groups);
+    if (!st) st = oct_prune_result_move(r, after);
+    if (!st) oct_prune_result_after(r, after);
+    oct_channels_free(c);
+    return st;
+}
+
+oct_status oct_prune_compare(const oct_graph *before, const oct_graph *after,
+                             oct_prune_result **result)
+{
+    OCT_ENTER(before->ctx);
+    oct_graph *a = NULL, *b = NULL;
+    oct_status st = oct_prune_prepare(before, &a);
+
+    *result = NULL;
+    if (!st) st = oct_prune_prepare(after, &b);
+    if (!st) st = oct_prune_result_new(before->ctx, result);
+    if (!st) st = compare(a, b, *result);
+    if (st) {
+        oct_prune_result_free(*result);
+        *result = NULL;
+    }
+    oct_graph_free(b);
+    oct_graph_free(a);
+    return st;
+}

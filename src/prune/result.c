@@ -2,6 +2,7 @@
 /* The table of layers, before and after pruning. */
 #include "prune/result.h"
 
+#include "base/map.h"
 #include "base/sized.h"
 #include "op/op.h"
 
@@ -114,11 +115,33 @@ oct_status oct_prune_result_before(oct_prune_result *r, const oct_prune_groups *
     return OCT_OK;
 }
 
+oct_status oct_prune_result_move(oct_prune_result *r, const oct_graph *to)
+{
+    oct_map map;
+    oct_status st = OCT_OK;
+    int32_t n = 0;
+
+    oct_map_init(&map, r->ctx);
+    for (oct_node *k = to->first; k && !st; k = k->next)
+        st = oct_map_put(&map, k->name, k);
+    for (int32_t i = 0; i < r->n && !st; i++) {
+        r->nodes[i] = oct_map_get(&map, r->layers[i].name);
+        n += r->nodes[i] != NULL;
+    }
+    oct_map_fini(&map);
+    if (!st && !n)
+        st =
+            oct_fail(r->ctx, OCT_ERR_ARG,
+                     "the networks have no layers of the same names: one is not the other, pruned");
+    return st;
+}
+
 void oct_prune_result_after(oct_prune_result *r, const oct_graph *g)
 {
     for (int32_t i = 0; i < r->n; i++) {
         oct_prune_layer *l = &r->layers[i];
 
+        if (!r->nodes[i]) continue;
         sizes_of(r->nodes[i], &l->channels_left, &l->inputs_left);
         l->macs_left = oct_node_macs(r->nodes[i]);
         l->params_left = oct_node_params(r->nodes[i]);

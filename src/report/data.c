@@ -163,6 +163,7 @@ void oct_report_data(const oct_report *r, const oct_links *links, oct_str *out)
     if (r->cpu_load >= 0) oct_json_num(out, "load", r->cpu_load);
     oct_report_put_accuracy(out, r);
     oct_report_put_epochs(out, r);
+    oct_report_put_pruned(out, r);
     put_summary(out, r->summary);
     put_layers(out, r->analysis, links);
     put_points(out, r->analysis);

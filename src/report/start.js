@@ -31,6 +31,7 @@ document.addEventListener("DOMContentLoaded", () => {
   startTheme();
   startSummary();
   startTraining();
+  startPruning();
   startAccuracy();
   startAdvice();
   startGraph(); // before the table, whose details point into it

@@ -37,6 +37,20 @@ static void writes_less(void **state)
     assert_int_equal(octet(p, "bench small.onnx --runs 1"), 0);
 }
 
+/* The page has the layers, full and left. */
+static void reports_layers(void **state)
+{
+    place *p = *state;
+    size_t n = 0;
+    char *page;
+
+    assert_int_equal(prune(p, "-o small.onnx --flops-target 0.4 --report r"), 0);
+    page = contents(p, "r/index.html", &n);
+    assert_non_null(strstr(page, "\"pruned\":{\"macs\":["));
+    assert_non_null(strstr(page, "it is an output of the network"));
+    free(page);
+}
+
 static void says_why(void **state)
 {
     place *p = *state;
@@ -199,6 +213,7 @@ int main(int argc, char **argv)
     const char *root = getenv("OCTET_SOURCE_ROOT");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(writes_less, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(reports_layers, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(says_why, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(refuses, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(trains_what_is_left, setup_data, place_teardown),

@@ -246,6 +246,44 @@ static void targets_are_met(void **state)
         }
 }
 
+/* Two files tell the same as the pruning did. */
+static void networks_are_compared(void **state)
+{
+    fixture *f = *state;
+    oct_prune_totals t = {.struct_size = sizeof(t)}, u = {.struct_size = sizeof(u)};
+    oct_prune_layer a = {.struct_size = sizeof(a)}, b = {.struct_size = sizeof(b)};
+    oct_prune_result *r = NULL, *q = NULL;
+    oct_graph *small = NULL, *other = NULL;
+    oct_prune_options o;
+    oct_value *x;
+    maker m;
+
+    x = start(&m, f, 21);
+    for (int i = 0; i < 3; i++)
+        x = emit(f, &oct_op_relu, layer(&m, x, 32, 3, 1), NULL);
+    finish(&m, x);
+    begin(&o, .5);
+    assert_ok(f->ctx, oct_prune_run(f->g, &o, &small, &r));
+    assert_ok(f->ctx, oct_prune_compare(f->g, small, &q));
+    oct_prune_get_totals(r, &t);
+    oct_prune_get_totals(q, &u);
+    assert_memory_equal(&t, &u, sizeof(t));
+    for (int32_t i = 0; oct_prune_get_layer(r, i, &a); i++) {
+        assert_true(oct_prune_get_layer(q, i, &b));
+        assert_string_equal(a.name, b.name);
+        assert_true(a.channels_left == b.channels_left && a.macs_left == b.macs_left);
+    }
+    oct_prune_result_free(q);
+    assert_ok(f->ctx, oct_graph_clone(small, &other));
+    for (oct_node *n = other->first; n; n = n->next)
+        n->name = "?";
+    assert_fails(f->ctx, oct_prune_compare(f->g, other, &q), OCT_ERR_ARG, "names");
+    assert_null(q);
+    oct_prune_result_free(r);
+    oct_graph_free(small);
+    oct_graph_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +292,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(least_important_goes_first, setup, teardown),
         cmocka_unit_test_setup_teardown(targets_are_met, setup, teardown),
         cmocka_unit_test_setup_teardown(masks_are_cut, setup, teardown),
+        cmocka_unit_test_setup_teardown(networks_are_compared, setup, teardown),
         cmocka_unit_test(schedules),
     };
 

@@ -6,6 +6,7 @@
 #include "cli/command/train.h"
 #include "cli/guard.h"
 #include "cli/model.h"
+#include "cli/report/report.h"
 
 static const cli_opt opts[] = {
 #define OCT_FIELD           CLI_FIELD_ROW
@@ -75,7 +76,17 @@ static oct_status fill_options(cli *c, const oct_recipe *r, bool has_pictures, o
 
 /* --- at once --- */
 
-static oct_status prune(cli *c, const oct_recipe_job *s, const oct_prune_options *o)
+/* The page shows layers before and after. */
+static oct_status report(cli *c, const cli_train_args *a, const oct_recipe_job *s,
+                         oct_prune_result *r)
+{
+    const cli_train_job j = {.c = c, .a = a, .settings = *s, .pruned = r};
+
+    return cli_train_report_pruned(&j);
+}
+
+static oct_status prune(cli *c, const cli_train_args *a, const oct_recipe_job *s,
+                        const oct_prune_options *o)
 {
     oct_graph *g = NULL, *small = NULL;
     oct_prune_result *r = NULL;
@@ -86,6 +97,7 @@ static oct_status prune(cli *c, const oct_recipe_job *s, const oct_prune_options
     cli_hold_interrupts();
     if (!st) st = cli_model_save(c, small, s->output, false);
     cli_release_interrupts();
+    if (!st) st = report(c, a, s, r);
     if (!st && c->opt.json)
         st = cli_prune_print_json(c, r, s->output, false);
     else if (!st && !c->opt.quiet)
@@ -152,7 +164,8 @@ static oct_status run(cli *c, const void *argp, char **files)
         st = train(c, a, r, &o, files);
     } else if (!st) {
         st = check_files(c, &s);
-        if (!st) st = prune(c, &s, &o);
+        if (!st && a->report) st = cli_report_check(c, a->report, false);
+        if (!st) st = prune(c, a, &s, &o);
     }
     if (st) cli_recipe_keep_reason(c, st);
     c->model = NULL;

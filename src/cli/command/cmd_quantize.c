@@ -268,6 +268,20 @@ static oct_status measure_accuracy(job *j)
 
 /* --- the report --- */
 
+/* What is left of the network that --unpruned names. */
+static oct_status compare_pruned(job *j, const cli_list *shapes, oct_prune_result **out)
+{
+    oct_graph *before = NULL;
+    oct_status st;
+
+    if (!j->settings.unpruned) return OCT_OK;
+    cli_reads(j->c, j->settings.unpruned);
+    st = cli_model_load(j->c, j->settings.unpruned, shapes, &before);
+    if (!st) st = oct_prune_compare(before, j->g, out);
+    oct_graph_free(before);
+    return st;
+}
+
 static oct_status write_report(job *j)
 {
     const oct_recipe_job *s = &j->settings;
@@ -290,11 +304,16 @@ static oct_status write_report(job *j)
                     .is_classifier = j->report.is_classifier,
                     .boxes = {j->report.boxes[0], j->report.boxes[1]},
                     .noise = j->report.has_accuracy ? &j->report.noise : NULL};
+    oct_prune_result *pruned = NULL;
     oct_status st;
 
     if (!s->report) return OCT_OK;
-    if ((st = oct_recipe_text(j->recipe, &r.recipe))) return st;
-    if ((st = cli_report_write(&r))) return st;
+    st = oct_recipe_text(j->recipe, &r.recipe);
+    if (!st) st = compare_pruned(j, &shapes, &pruned);
+    r.pruned = pruned;
+    if (!st) st = cli_report_write(&r);
+    oct_prune_result_free(pruned);
+    if (st) return st;
     j->report.report = cli_report_path(s->report);
     return OCT_OK;
 }

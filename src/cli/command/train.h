@@ -88,6 +88,9 @@ oct_status cli_train_write(cli_train_job *j);
 oct_status cli_train_report(cli_train_job *j);
 oct_status cli_train_report_networks(cli_train_job *j, const oct_report_network *networks, int n);
 
+/* With what is left of layers, when that is known. */
+oct_status cli_train_report_pruned(const cli_train_job *j);
+
 /* --- qat_table.c --- */
 
 /* Names the files that --table writes beside the network. */

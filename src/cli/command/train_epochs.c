@@ -167,6 +167,7 @@ static oct_status work(cli_train_job *j, char **files)
         (void)rmdir(j->folder); /* it has no checkpoints */
     else
         st = cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
+    if (!st) st = cli_train_report_pruned(j);
     if (!st && j->pruned) st = print_pruned(j);
     return !st && j->a->table ? cli_table_print_all(j) : st;
 }

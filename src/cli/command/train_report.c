@@ -35,15 +35,15 @@ static void keep_epoch(cli_training *t)
     t->epochs = longer;
 }
 
-static oct_status write_report(cli_train_job *j, const oct_report_network *networks, int n)
+static oct_status write_report(const cli_train_job *j, const oct_report_network *networks, int n)
 {
-    cli_training *t = &j->t;
+    const cli_training *t = &j->t;
     oct_train_info info = {.struct_size = sizeof(info)};
     char *title, *command, *machine, *versions, *path;
     oct_report r;
     oct_status st;
 
-    oct_train_describe(t->train, &info);
+    if (t->train) oct_train_describe(t->train, &info);
     title = cli_report_title(j->settings.output);
     command = cli_report_command(j->c);
     machine = cli_report_machine(j->c);
@@ -64,6 +64,7 @@ static oct_status write_report(cli_train_job *j, const oct_report_network *netwo
     r.loss_parts = info.parts;
     r.networks = networks;
     r.n_networks = n;
+    r.pruned = j->pruned;
     st = oct_report_write(j->c->ctx, &r, j->a->report);
     free(title);
     free(command);
@@ -83,4 +84,9 @@ oct_status cli_train_report(cli_train_job *j)
 oct_status cli_train_report_networks(cli_train_job *j, const oct_report_network *networks, int n)
 {
     return j->a->report ? write_report(j, networks, n) : OCT_OK;
+}
+
+oct_status cli_train_report_pruned(const cli_train_job *j)
+{
+    return j->a->report && j->pruned ? write_report(j, NULL, 0) : OCT_OK;
 }

@@ -206,6 +206,7 @@ static void fill_facts(const cli_report *in, oct_quantize_summary *summary, oct_
     r->float_boxes = in->boxes[0];
     r->int8_boxes = in->boxes[1];
     r->noise = in->noise;
+    r->pruned = in->pruned;
     if (in->q) {
         oct_quantized_summary(in->q, summary);
         r->summary = summary;

@@ -24,6 +24,7 @@ typedef struct cli_report {
     const char *recipe;
     const oct_box_eval *boxes[2]; /* float, INT8; NULL: none */
     const oct_box_noise *noise;
+    const oct_prune_result *pruned; /* NULL: not pruned */
 } cli_report;
 
 /* Before the work: can DIR/index.html be written? `is_rewritten`: several times. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* IR as a graph: layers in an order in which each comes after what it reads, by their rows. */
 #include "openvino/read.h"
+#include "pass/pass.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -363,6 +364,18 @@ static oct_status read_in_order(oct_from_ir *r, const int32_t *order)
     return OCT_OK;
 }
 
+/* Converters leave shapes to be computed that are constant; without folding, sizes of outputs would
+ * not be known. */
+static oct_status fold_sizes(oct_graph *g)
+{
+    bool is_open = false;
+
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        is_open = is_open || !oct_type_is_static(&g->outputs[i]->type);
+    if (!is_open) return OCT_OK;
+    return oct_pipeline_run(g, "simplify", "fold-shapes,fold-constants,drop-dead", NULL);
+}
+
 static oct_status read_graph(oct_from_ir *r)
 {
     const size_t n = (size_t)r->ir.n_layers + 1;
@@ -385,7 +398,8 @@ static oct_status read_graph(oct_from_ir *r)
     if (!r->g->info.opsets) return OCT_ERR_MEMORY;
     r->g->info.opsets[0] = (oct_opset){"", READ_OPSET};
     r->g->info.n_opsets = 1;
-    return oct_graph_verify(r->g);
+    OCT_TRY(oct_graph_verify(r->g));
+    return fold_sizes(r->g);
 }
 
 oct_status oct_openvino_load(oct_ctx *ctx, const char *path, oct_graph **out)

@@ -149,13 +149,33 @@ static oct_status read_ports(reading *r, const char *id, const xmlNode *ports, o
     return OCT_OK;
 }
 
+/* The shape that the file gives a result, for layers whose operands do not tell; rank -1: none. */
+static void read_shape(const xmlNode *port, oct_type *t)
+{
+    int32_t rank = 0;
+
+    for (const xmlNode *d = first(port); d; d = after(d)) {
+        const char *text = d->children ? (const char *)d->children->content : NULL;
+        char *end = NULL;
+        long long v;
+
+        if (strcmp((const char *)d->name, "dim") != 0) continue;
+        v = text ? strtoll(text, &end, 10) : -1;
+        if (!text || end == text || v < -1 || v > INT32_MAX || rank == OCT_MAX_RANK) return;
+        t->dim[rank++] = v;
+    }
+    t->rank = rank;
+}
+
 static void read_names(reading *r, oct_ir_layer *l, const xmlNode *ports)
 {
     int32_t n = 0;
 
     for (const xmlNode *p = first(ports); p; p = after(p))
-        if (strcmp((const char *)p->name, "port") == 0 && n < l->n_out)
+        if (strcmp((const char *)p->name, "port") == 0 && n < l->n_out) {
+            read_shape(p, &l->out[n].type);
             l->out[n++].names = keep(r, property(p, "names"));
+        }
 }
 
 static void read_attrs(reading *r, const xmlNode *data)

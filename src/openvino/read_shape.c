@@ -44,9 +44,43 @@ oct_status oct_from_ir_split(oct_from_ir *r, const oct_ir_layer *l)
     return cut(r, l, NULL, oct_from_ir_int(l, "num_splits", l->n_out));
 }
 
+/* Of one length -1: what the others leave. ONNX says it. */
+static oct_status fill_length(oct_from_ir *r, const oct_ir_layer *l, const oct_tensor *t,
+                              oct_value **out)
+{
+    const int64_t n = oct_tensor_len(t);
+    int64_t axis = 0, length[64], sum = 0, open = -1;
+    const oct_value *x = IN(0);
+
+    OCT_TRY(oct_from_ir_one(r, l, 1, &axis));
+    if (n != l->n_out || n > (int64_t)OCT_COUNT(length)) return OCT_OK;
+    if (axis < 0) axis += x->type.rank;
+    for (int64_t i = 0; i < n; i++) {
+        length[i] = oct_tensor_get_i64(t, i);
+        if (length[i] == -1)
+            open = i;
+        else if (length[i] < 0 || length[i] > INT32_MAX)
+            return OCT_OK; /* Split will say so */
+        else
+            sum += length[i];
+    }
+    if (open < 0 || axis < 0 || axis >= x->type.rank) return OCT_OK;
+    if (x->type.dim[axis] >= sum)
+        length[open] = x->type.dim[axis] - sum;
+    else if (l->out[open].type.rank == x->type.rank && l->out[open].type.dim[axis] >= 0)
+        length[open] = l->out[open].type.dim[axis]; /* as the file has it */
+    *out = oct_ints(&r->b, length, n);
+    return r->b.status;
+}
+
 oct_status oct_from_ir_variadic_split(oct_from_ir *r, const oct_ir_layer *l)
 {
+    const oct_tensor *t;
+    oct_value *lengths = NULL;
+
     OCT_TRY(oct_from_ir_need(r, l, 3));
+    if ((t = oct_from_ir_const(r, l, 2))) OCT_TRY(fill_length(r, l, t, &lengths));
+    if (lengths) return cut(r, l, lengths, 0);
     return cut(r, l, oct_from_ir_cast(r, IN(2), OCT_DTYPE_I64), 0);
 }
 
@@ -131,6 +165,24 @@ oct_status oct_from_ir_strided_slice(oct_from_ir *r, const oct_ir_layer *l)
     return oct_from_ir_done(r, l, 0, y);
 }
 
+/* Constants, and what dequantizes them. */
+static bool is_weight(const oct_value *v)
+{
+    const oct_node *by = v ? v->producer : NULL;
+
+    if (!v || v->data) return v != NULL;
+    return by && oct_node_is(by, &oct_op_dequantize_linear) && by->in[0] && by->in[0]->data;
+}
+
+/* Converters compute the groups of weights from their own shape, which the file has as well. */
+static bool has_written_shape(const oct_value *x, const oct_value *shape, const oct_ir_layer *l)
+{
+    const oct_type *to = l->n_out ? &l->out[0].type : NULL;
+
+    return is_weight(x) && shape && !shape->data && to && to->rank > 0 && oct_type_is_static(to) &&
+           oct_type_is_static(&x->type) && oct_type_len(to) == oct_type_len(&x->type);
+}
+
 oct_status oct_from_ir_reshape(oct_from_ir *r, const oct_ir_layer *l)
 {
     oct_value *in[2];
@@ -138,7 +190,9 @@ oct_status oct_from_ir_reshape(oct_from_ir *r, const oct_ir_layer *l)
 
     OCT_TRY(oct_from_ir_need(r, l, 2));
     in[0] = IN(0);
-    in[1] = oct_from_ir_as_list(r, IN(1));
+    in[1] = has_written_shape(in[0], IN(1), l)
+                ? oct_ints(&r->b, l->out[0].type.dim, l->out[0].type.rank)
+                : oct_from_ir_as_list(r, IN(1));
     n = oct_emit_node(&r->b, &oct_op_reshape, in, 2, 1);
     oct_emit_int(&r->b, n, "allowzero", !oct_from_ir_bool(l, "special_zero", true));
     return oct_from_ir_done(r, l, 0, oct_emitted(&r->b, n));

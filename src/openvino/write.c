@@ -259,6 +259,7 @@ static oct_status write_copy(oct_graph *g, const char *path, const oct_openvino_
     oct_to_ir w = {.g = g, .half = o->half != 0};
     oct_status st;
 
+    OCT_TRY(oct_to_ir_prepare(g));
     OCT_TRY(oct_graph_infer(g));
     OCT_TRY(oct_ir_init(&w.ir, g->ctx, g->name));
     st = write_graph(&w);

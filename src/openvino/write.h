@@ -51,6 +51,10 @@ int64_t oct_to_ir_int(const oct_node *n, const char *name, int64_t otherwise);
 double oct_to_ir_f64(const oct_node *n, const char *name, double otherwise);
 const char *oct_to_ir_str(oct_to_ir *w, const oct_node *n, const char *name, const char *otherwise);
 
+/* Turns QLinear operators into Q/DQ and folds what is constant, where that has to be
+ * (write_prepare.c). */
+oct_status oct_to_ir_prepare(oct_graph *g);
+
 /* The row of an operator; NULL: IR has no form of it that octet knows (write_ops.c). */
 oct_to_ir_fn oct_to_ir_find(const oct_op *op);
 

@@ -112,6 +112,78 @@ static void integers_stay_integers(void **state)
 #define EDGE(a, p, b)                                                                              \
     "<edge from-layer=\"" a "\" from-port=\"" p "\" to-layer=\"" b "\" to-port=\"0\"/>"
 
+/* The form QOperator has no layers of its own: it is written as Q/DQ. */
+static void q_operators_become_fake_quantize(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_tensor *want[4] = {NULL}, *got[4] = {NULL};
+    oct_graph *own = f->g;
+    oct_value *x = picture(f, 1, 2, 6, 6), *in[8], *q, *y;
+    const double codes[] = {90, -40, 7, -120, 33, 64}, u8[] = {128}, i8[] = {0};
+    oct_node *n;
+
+    in[1] = oct_scalar(&f->b, 0.02f);
+    in[2] = oct_value_const(f->g, NULL, tensor_of(f->ctx, OCT_DTYPE_U8, 0, NULL, u8));
+    q = oct_emit(&f->b, &oct_op_quantize_linear, x, in[1], in[2]);
+    assert_non_null(q);
+    in[0] = q;
+    in[3] = oct_value_const(f->g, NULL,
+                            tensor_of(f->ctx, OCT_DTYPE_I8, 4, (int64_t[]){3, 2, 1, 1}, codes));
+    in[4] = oct_scalar(&f->b, 0.01f);
+    in[5] = oct_value_const(f->g, NULL, tensor_of(f->ctx, OCT_DTYPE_I8, 0, NULL, i8));
+    in[6] = oct_scalar(&f->b, 0.03f);
+    in[7] = in[2];
+    n = oct_emit_node(&f->b, &oct_op_q_linear_conv, in, 8, 1);
+    y = infer(f, n);
+    output(f, oct_emit(&f->b, &oct_op_dequantize_linear, y, in[6], in[7]));
+    run_graph(f, NULL, want);
+    assert_ok(t->ctx, oct_openvino_save(f->g, below(t, "q.xml"), NULL));
+    assert_ok(t->ctx, oct_openvino_load(t->ctx, below(t, "q.xml"), &f->g));
+    run_graph(f, NULL, got);
+    for (int64_t i = 0; i < oct_tensor_len(want[0]); i++) /* a tie may round otherwise */
+        assert_true(fabs(oct_tensor_get_f64(got[0], i) - oct_tensor_get_f64(want[0], i)) < 0.031);
+    oct_tensor_unref(want[0]);
+    oct_tensor_unref(got[0]);
+    oct_graph_free(f->g);
+    f->g = own;
+}
+
+static const char split_xml[] =
+    "<?xml version=\"1.0\"?><net name=\"n\" version=\"11\"><layers>"
+    "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,5\" "
+    "element_type=\"f32\"/><output><port id=\"0\" names=\"x\"><dim>1</dim><dim>5</dim></port>"
+    "</output></layer>"
+    "<layer id=\"1\" name=\"axis\" type=\"Const\" version=\"opset1\"><data element_type=\"i64\" "
+    "shape=\"\" offset=\"0\" size=\"8\"/><output><port id=\"0\"/></output></layer>"
+    "<layer id=\"2\" name=\"len\" type=\"Const\" version=\"opset1\"><data element_type=\"i64\" "
+    "shape=\"2\" offset=\"8\" size=\"16\"/><output><port id=\"0\"><dim>2</dim></port></output>"
+    "</layer>"
+    "<layer id=\"3\" name=\"cut\" type=\"VariadicSplit\" version=\"opset1\"><input><port id=\"0\"/>"
+    "<port id=\"1\"/><port id=\"2\"/></input><output><port id=\"3\"/><port id=\"4\" "
+    "names=\"rest\"/></output></layer>"
+    "<layer id=\"4\" name=\"out\" type=\"Result\" version=\"opset1\"><input><port "
+    "id=\"0\"/></input>"
+    "</layer></layers><edges>"
+    "<edge from-layer=\"0\" from-port=\"0\" to-layer=\"3\" to-port=\"0\"/>"
+    "<edge from-layer=\"1\" from-port=\"0\" to-layer=\"3\" to-port=\"1\"/>"
+    "<edge from-layer=\"2\" from-port=\"0\" to-layer=\"3\" to-port=\"2\"/>"
+    "<edge from-layer=\"3\" from-port=\"4\" to-layer=\"4\" to-port=\"0\"/></edges></net>";
+
+/* A length of -1 is what the others leave; the file need not say it. */
+static void splits_into_what_is_left(void **state)
+{
+    files *t = *state;
+    oct_graph *g = NULL;
+
+    put_bytes(t, "s.xml", split_xml, sizeof(split_xml) - 1);
+    put_bytes(t, "s.bin", (const int64_t[]){1, 2, -1}, 3 * sizeof(int64_t));
+    assert_ok(t->ctx, oct_openvino_load(t->ctx, below(t, "s.xml"), &g));
+    assert_int_equal(g->n_outputs, 1);
+    assert_int_equal(g->outputs[0]->type.dim[1], 3);
+    oct_graph_free(g);
+}
+
 static void broken_files_are_refused(void **state)
 {
     static const struct {
@@ -167,6 +239,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(reads_what_it_wrote, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(integers_stay_integers, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(q_operators_become_fake_quantize, setup_files,
+                                        teardown_files),
+        cmocka_unit_test_setup_teardown(splits_into_what_is_left, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(broken_files_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(operators_without_a_form_are_named, setup_files,
                                         teardown_files),

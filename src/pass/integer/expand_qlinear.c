@@ -41,7 +41,7 @@ static bool fits(const oct_node *n, const oct_qlinear *row)
     const oct_attr *nhwc = oct_node_attr(n, "channels_last");
     const oct_value *zero = oct_node_in(n, row->zero);
 
-    if ((nhwc && nhwc->i) || n->n_out != 1 || !n->out[0] || is_signed_border(n, row)) return false;
+    if ((nhwc && nhwc->i) || n->n_out != 1 || !n->out[0]) return false;
     for (int i = 0; i < row->n_data; i++) {
         const oct_value *s = oct_node_in(n, row->data[i] + 1),
                         *z = oct_node_in(n, row->data[i] + 2);
@@ -81,7 +81,8 @@ static oct_status expand(oct_node *n, const oct_qlinear *row)
     return oct_node_set_int(y->producer, "was_signed", 1);
 }
 
-static oct_status run(oct_graph *g, int *n_changed)
+/* For integer plans only what their kernels compute better then; else all. */
+static oct_status expand_graph(oct_graph *g, bool for_plans, int *n_changed)
 {
     for (oct_node *n = g->first, *next; n; n = next) {
         const oct_qlinear *row = oct_qlinear_of(n);
@@ -93,11 +94,22 @@ static oct_status run(oct_graph *g, int *n_changed)
             OCT_TRY(oct_qlinear_expand_concat(n, &plain));
             ++*n_changed;
         }
-        if (!row || !row->in_plans || !fits(n, row)) continue;
+        if (!row || !fits(n, row)) continue;
+        if (for_plans && (!row->in_plans || is_signed_border(n, row))) continue;
         OCT_TRY(expand(n, row));
         ++*n_changed;
     }
     return OCT_OK;
+}
+
+static oct_status run(oct_graph *g, int *n_changed)
+{
+    return expand_graph(g, true, n_changed);
+}
+
+oct_status oct_qlinear_expand_all(oct_graph *g, int *n_changed)
+{
+    return expand_graph(g, false, n_changed);
 }
 
 const oct_pass oct_pass_expand_qlinear = {

@@ -41,6 +41,9 @@ oct_status oct_qlinear_expand(oct_node *n, const oct_qlinear *row, oct_node **pl
 /* The same of a QLinearConcat. All its operands must be there, and its scales constants. */
 oct_status oct_qlinear_expand_concat(oct_node *n, oct_node **plain);
 
+/* All of a graph that have constant scales, also those that plans run as they are. */
+oct_status oct_qlinear_expand_all(oct_graph *g, int *n_changed);
+
 /*
  * The last part of it, for operators without a row: `plain`, a node before n, takes over the
  * attributes that both operators have, and QuantizeLinear makes the old result of what it makes.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learning block by block: rounding, the gradients of a block, whole quantizations. */
-#include "quant/learn/block_net.h"
-#include "quant/learn/rounding.h"
+#include "quant/learn/change.h"
+#include "quant/learn/guard.h"
 #include "tests/unit/place_net.h"
 #include "tests/unit/quant_job.h"
 
@@ -88,15 +88,47 @@ static void learning_begins_at_the_codes_there_are(void **state)
     weight w;
 
     make_weight(f, &w, float_weights);
-    assert_ok(f->ctx, oct_rounding_make(&w.p, OCT_ROUNDING_LSQ, a, &r));
+    for (int kind = 0; kind < 2; kind++) {
+        assert_ok(f->ctx, oct_rounding_make(&w.p, (oct_rounding_kind)kind, a, &r));
+        oct_rounding_start(&r, float_weights, v);
+        oct_rounding_values(&r, v, true, now);
+        for (int i = 0; i < N_WEIGHTS; i += 4) { /* not the nearest */
+            const float other = float_weights[i] > now[i] ? 1 : -1;
+
+            now[i] += other * r.unit[i];
+        }
+        oct_rounding_hold(&r, now, .49f, v);
+        oct_rounding_values(&r, v, true, then);
+        for (int i = 0; i < N_WEIGHTS; i++)
+            assert_true(fabsf(then[i] - now[i]) < 1e-6f);
+    }
+    oct_arena_free(a);
+}
+
+/* The codes that AdaRound found are those that LSQ goes on from, wherever the weights are. */
+static void refining_keeps_codes(void **state)
+{
+    fixture *f = *state;
+    oct_arena *a = oct_arena_new(f->ctx);
+    float v[N_WEIGHTS], found[N_WEIGHTS], then[N_WEIGHTS];
+    oct_rounding r;
+    weight w;
+
+    make_weight(f, &w, float_weights);
+    assert_ok(f->ctx, oct_rounding_make(&w.p, OCT_ROUNDING_ADAROUND, a, &r));
     oct_rounding_start(&r, float_weights, v);
-    oct_rounding_values(&r, v, true, now);
-    now[0] += r.unit[0]; /* not the nearest */
-    now[4] -= r.unit[4];
-    oct_rounding_hold(&r, now, v);
-    oct_rounding_values(&r, v, true, then);
     for (int i = 0; i < N_WEIGHTS; i++)
-        assert_true(fabsf(then[i] - now[i]) < 1e-6f);
+        v[i] = -v[i];
+    oct_rounding_values(&r, v, true, found);
+    oct_rounding_refine(&r, float_weights, .3f, v);
+    assert_int_equal(r.kind, OCT_ROUNDING_LSQ);
+    oct_rounding_values(&r, v, false, then);
+    for (int i = 0; i < N_WEIGHTS; i++) {
+        const float code = then[i] / r.unit[i];
+
+        assert_true(fabsf(then[i] - found[i]) < 1e-6f);
+        if (code > -7.5f && code < 6.5f) assert_true(fabsf(v[i] - code) < .301f);
+    }
     oct_arena_free(a);
 }
 
@@ -265,6 +297,71 @@ static void exponents_are_learned(void **state)
     finish(&p);
 }
 
+/* --- changes --- */
+
+static int32_t activation_of(const placed *p)
+{
+    int32_t i = 0;
+
+    while (p->m->points[i].role != OCT_QROLE_ACT || p->m->points[i].state != OCT_QSTATE_ACTIVE)
+        i++;
+    return i;
+}
+
+/* Weights, biases, scales and how they came about are as before. */
+static void changes_can_be_taken_out(void **state)
+{
+    float zeros[4 * 4 * 9] = {0}, shift[4] = {1, 2, 3, 4};
+    placed p;
+    oct_arena *a;
+    oct_block_net *net = net_of(&p, *state, "npu-pow2", 1, true, 1, &a);
+    const oct_node *n = net->layers[0].node;
+    const oct_value *w = p.f->g->values[n->in[1]->id];
+    const oct_tensor *was = w->data;
+    const oct_qpoint *q = &p.m->points[activation_of(&p)];
+    oct_learned_layer layer = {n, zeros, shift, 4};
+    oct_learned_scale scale = {(int32_t)(q - p.m->points), .125f};
+    const oct_learned learned = {&layer, 1, &scale, 1};
+    oct_change c;
+
+    assert_true(oct_tensor_len(was) <= 4 * 4 * 9);
+    assert_ok(p.f->ctx, oct_change_make(p.f->ctx, &learned, a, &c));
+    assert_ok(p.f->ctx, oct_change_swap(&c, p.m, p.f->g));
+    assert_true(c.is_in && w->data != was && oct_tensor_get_f64(w->data, 1) == 0);
+    assert_true(q->scale[0] == .125f && strstr(q->scale_by, "learned"));
+    assert_true(oct_qmap_shift_of(p.m, n)->shift[2] == 3);
+    assert_ok(p.f->ctx, oct_change_swap(&c, p.m, p.f->g));
+    assert_true(!c.is_in && w->data == was);
+    assert_true(q->scale[0] == .05f && !strstr(q->scale_by, "learned"));
+    assert_true(oct_qmap_shift_of(p.m, n)->shift[2] == 0);
+    oct_change_fini(&c);
+    oct_block_net_free(net);
+    oct_arena_free(a);
+    finish(&p);
+}
+
+/* Block `spoils` makes the network worse, those before it better. */
+static oct_status spoiled_by(void *arg, int32_t n, double *noise)
+{
+    const int32_t *spoils = arg;
+
+    *noise = n > *spoils ? 2 : 1 - .01 * n;
+    return OCT_OK;
+}
+
+static void the_last_good_block_is_found(void **state)
+{
+    (void)state;
+    for (int32_t spoils = 0; spoils < 9; spoils++) {
+        int32_t kept = -1, at = spoils;
+        double noise = 0;
+
+        assert_int_equal(oct_guard_search(9, 1, spoiled_by, &at, &kept, &noise), OCT_OK);
+        assert_int_equal(kept, spoils);
+        assert_true(fabs(noise - (1 - .01 * spoils)) < 1e-12);
+    }
+}
+
 /* --- whole quantizations --- */
 
 static void run_on_held_out(files *t, const oct_graph *g, oct_tensor **out)
@@ -336,7 +433,7 @@ static outcome quantize_with(files *t, const oct_dataset *d, const char *target,
     o.tail = "off";
     o.adaround = adaround;
     o.lsq = lsq;
-    o.reconstruct_steps = 25;
+    o.reconstruct_steps = adaround ? 1000 : 25; /* fewer are LSQ's */
     assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
     out.noise = held_out_noise(t, q);
     for (int32_t i = 0; oct_quantized_block(q, i, &b); i++) {
@@ -397,6 +494,7 @@ static void blocks_learn(void **state)
     oct_dataset *d;
     oct_rng rng;
 
+    oct_ctx_set_threads(f->ctx, 1); /* many small steps */
     oct_rng_init(&rng, 5);
     x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 24, 24});
     y = conv(f, &rng, smooth(f, x), &(conv_case){3, 8, 3, 1, 1, 1, 1});
@@ -430,10 +528,13 @@ int main(void)
         cmocka_unit_test(rounding_begins_where_weights_are),
         cmocka_unit_test_setup_teardown(rounding_ends_on_codes, setup, teardown),
         cmocka_unit_test_setup_teardown(learning_begins_at_the_codes_there_are, setup, teardown),
+        cmocka_unit_test_setup_teardown(refining_keeps_codes, setup, teardown),
         cmocka_unit_test_setup_teardown(rounding_has_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(changes_can_be_taken_out, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(exponents_are_learned, setup, teardown),
+        cmocka_unit_test(the_last_good_block_is_found),
         cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),
     };
 

@@ -144,7 +144,8 @@ static double error_of(const oct_guard *s, int32_t i, int64_t picture, const flo
     return s->power[i] > 0 ? error / s->power[i] : 0;
 }
 
-static oct_status measure(const oct_guard *s, const oct_graph *lowered, oct_arena *a, double *noise)
+static oct_status measure_lowered(const oct_guard *s, const oct_graph *lowered, oct_arena *a,
+                                  double *noise)
 {
     int64_t most = 0;
     oct_block_run r = {0};
@@ -171,8 +172,28 @@ oct_status oct_guard_measure(const oct_guard *s, const oct_qmap *m, double *nois
     oct_status st = a ? oct_lower(m, NULL, &lowered) : OCT_ERR_MEMORY;
 
     *noise = 0;
-    if (!st) st = measure(s, lowered, a, noise);
+    if (!st) st = measure_lowered(s, lowered, a, noise);
     oct_graph_free(lowered);
     oct_arena_free(a);
     return st;
+}
+
+oct_status oct_guard_search(int32_t n, double limit, oct_guard_try measure, void *arg,
+                            int32_t *kept, double *noise)
+{
+    *kept = 0;
+    *noise = limit;
+    while (n - *kept > 1) {
+        const int32_t half = (*kept + n) / 2;
+        double now;
+
+        OCT_TRY(measure(arg, half, &now));
+        if (now <= limit) {
+            *noise = now;
+            *kept = half;
+        } else {
+            n = half;
+        }
+    }
+    return OCT_OK;
 }

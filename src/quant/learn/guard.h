@@ -26,4 +26,14 @@ void oct_guard_fini(oct_guard *s);
 /* Error power / signal power of the network as the qmap has it now, the mean over the values. */
 oct_status oct_guard_measure(const oct_guard *s, const oct_qmap *m, double *noise);
 
+/* How good the network is if the first n blocks keep what they learned. */
+typedef oct_status (*oct_guard_try)(void *arg, int32_t n, double *noise);
+
+/*
+ * With all of n blocks the noise is above `limit`, with none it is not: halves what lies between
+ * until it knows how many may keep what they learned, and the noise with them.
+ */
+oct_status oct_guard_search(int32_t n, double limit, oct_guard_try measure, void *arg,
+                            int32_t *kept, double *noise);
+
 #endif

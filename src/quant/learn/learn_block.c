@@ -17,7 +17,7 @@
  * that alone does not bring all weights to codes, and rounding the rest at once would undo what was
  * learned: so a growing share is rounded for good on the way.
  */
-#define WARM_UP     0.2
+#define WARM_UP     0.1
 #define POWER_FIRST 20.0
 #define POWER_LAST  2.0
 #define PRESSURE    0.25
@@ -29,13 +29,27 @@
  * next power of two. Then it stays, a power of two as a whole one, and the weights fit themselves
  * to it. */
 #define SCALE_WAY    0.2
-#define EXPONENT_WAY 1.5
+#define EXPONENT_WAY 2.5
 #define SCALES_STAY  0.6
 
-#define ALL_SETTLED 0.95
+/*
+ * In half of the steps AdaRound has found codes whose errors make up for each other. The other half
+ * goes straight through the rounding, as LSQ does: single weights change their codes, two or more
+ * steps away, too. They begin nearer to their codes than those of LSQ, which only begin where
+ * rounding left them.
+ */
+#define ALL_SETTLED 0.48
+#define REFINE      0.5
+#define REFINE_EDGE 0.3f
 
-enum { MOST_BATCH = 4, SETTLINGS = 50 };
-#define STEP_MACS 1e8 /* of the forward pass: larger batches gain little for their time */
+/* How far from a code weights of LSQ begin, in steps: not on a tie. */
+#define EDGE 0.49f
+
+/* How far a weight may go in all steps. */
+#define LSQ_WAY 1.0
+
+enum { MOST_BATCH = 8, SETTLINGS = 50 };
+#define STEP_MACS 3e8 /* of the forward pass: larger batches gain little for their time */
 
 typedef struct learner {
     oct_block_net *net;
@@ -84,7 +98,7 @@ static oct_status start_layer(learner *l, int32_t i)
     OCT_TRY(oct_rounding_make(k->point, l->o->kind, l->a, &l->rounding[i]));
     oct_rounding_start(&l->rounding[i], l->net->values + at, l->theta + at);
     OCT_TRY(oct_weight_values(k->point, false, l->a, &now));
-    oct_rounding_hold(&l->rounding[i], now, l->theta + at);
+    oct_rounding_hold(&l->rounding[i], now, EDGE, l->theta + at);
     if (!bias) return OCT_OK;
     memcpy(l->theta + bias->offset, l->net->values + bias->offset,
            (size_t)bias->len * sizeof(float));
@@ -201,8 +215,8 @@ static double gradient_size(const oct_rounding *r, const float *dw)
 static void set_gradients(learner *l, double done)
 {
     const oct_params *p = &l->net->params;
-    const double part = (done - WARM_UP) / (1 - WARM_UP);
-    const double power = POWER_FIRST + (POWER_LAST - POWER_FIRST) * part;
+    const double part = (done - WARM_UP) / (ALL_SETTLED - WARM_UP);
+    const double power = fmax(POWER_FIRST + (POWER_LAST - POWER_FIRST) * part, POWER_LAST);
 
     for (int32_t i = 0; i < l->net->n_layers; i++) {
         const oct_block_layer *k = &l->net->layers[i];
@@ -254,15 +268,43 @@ static void settle(learner *l, int32_t step)
     }
 }
 
+/* Of AdaRound: the codes are found, and the rest of the steps goes as LSQ's do. */
+static oct_status refine(learner *l)
+{
+    oct_optimizer_options o;
+
+    for (int32_t i = 0; i < l->net->n_layers; i++) {
+        const oct_block_layer *k = &l->net->layers[i];
+        const float *w = k->node->in[1]->data->data;
+
+        oct_rounding_refine(&l->rounding[i], w, REFINE_EDGE,
+                            l->theta + l->net->params.v[k->weight].offset);
+    }
+    oct_optimizer_options_init(&o);
+    oct_optimizer_fini(&l->opt);
+    return oct_optimizer_init(&l->opt, &l->net->params, oct_optimizer_find("adam"), &o);
+}
+
+/* The rate of weights: LSQ's falls to nothing, in the steps that it has. */
+static double rate_of(const learner *l, double done)
+{
+    const double first = l->o->kind == OCT_ROUNDING_LSQ ? 0 : REFINE;
+    const double part = (done - first) / (1 - first);
+    const double rate = first > 0 ? LSQ_WAY / (l->o->steps * (1 - first)) : l->o->rate;
+
+    return part < 0 ? l->o->rate : rate * 0.5 * (1 + cos(3.14159265358979 * part));
+}
+
 static oct_status learn(learner *l)
 {
+    const int32_t switches = l->o->kind == OCT_ROUNDING_LSQ ? -1 : (int32_t)(REFINE * l->o->steps);
+
     for (int32_t step = 0; step < l->o->steps; step++) {
         const double done = (double)step / l->o->steps;
-        const double rate =
-            l->o->rate *
-            (l->o->kind == OCT_ROUNDING_LSQ ? 0.5 * (1 + cos(3.14159265358979 * done)) : 1);
-        const oct_rates rates = {.lr = rate, .bias_lr = l->o->rate * (1 - done), .momentum = -1};
+        const oct_rates rates = {
+            .lr = rate_of(l, done), .bias_lr = l->o->rate * (1 - done), .momentum = -1};
 
+        if (step == switches) OCT_TRY(refine(l));
         if (step == (int32_t)(SCALES_STAY * l->o->steps)) keep_scales(l);
         set_values(l, false);
         OCT_TRY(sum_gradients(l));

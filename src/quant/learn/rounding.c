@@ -85,16 +85,31 @@ void oct_rounding_start(const oct_rounding *r, const float *w, float *v)
     }
 }
 
-void oct_rounding_hold(const oct_rounding *r, const float *now, float *v)
+static float held(const oct_rounding *r, float code, float most, float v)
 {
-    const float half = 0.49f; /* of a step: not on a tie */
+    if (code > r->low && v < code - most) return code - most;
+    return code < r->high && v > code + most ? code + most : v;
+}
 
-    for (int64_t i = 0; i < r->len && r->kind == OCT_ROUNDING_LSQ; i++) {
+void oct_rounding_hold(const oct_rounding *r, const float *now, float most, float *v)
+{
+    const float up = oct_adaround_v(0.52f); /* the one code is hardly better than the other */
+
+    for (int64_t i = 0; i < r->len; i++) {
         const float code = rintf(now[i] / r->unit[i]);
 
-        if (code > r->low && v[i] < code - half) v[i] = code - half;
-        if (code < r->high && v[i] > code + half) v[i] = code + half;
+        if (r->kind == OCT_ROUNDING_LSQ)
+            v[i] = held(r, code, most, v[i]);
+        else
+            v[i] = code > r->base[i] ? fmaxf(v[i], up) : fminf(v[i], -up);
     }
+}
+
+void oct_rounding_refine(oct_rounding *r, const float *w, float most, float *v)
+{
+    for (int64_t i = 0; i < r->len && r->kind == OCT_ROUNDING_ADAROUND; i++)
+        v[i] = held(r, r->base[i] + (v[i] >= 0 ? 1.0f : 0.0f), most, w[i] / r->unit[i]);
+    r->kind = OCT_ROUNDING_LSQ;
 }
 
 static float code_at_end(const oct_rounding *r, float v, int64_t i)

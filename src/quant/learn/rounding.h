@@ -37,9 +37,13 @@ oct_status oct_rounding_make(const oct_qpoint *p, oct_rounding_kind kind, oct_ar
 /* What v begins with: so that weights are as they are. */
 void oct_rounding_start(const oct_rounding *r, const float *w, float *v);
 
-/* LSQ: moves v to where the codes are those of the rounded weights `now`: taps of a kernel are
- * rounded together (round_weights.h), not each to the nearest. */
-void oct_rounding_hold(const oct_rounding *r, const float *now, float *v);
+/* Moves v to where it stands for the codes of the rounded weights `now`, which need not be the
+ * nearest: taps of a kernel are rounded together (round_weights.h). LSQ: to at most `most` (below
+ * half) of a step from them. */
+void oct_rounding_hold(const oct_rounding *r, const float *now, float most, float *v);
+
+/* From AdaRound to LSQ, with the codes that AdaRound ends with; `w` are the weights themselves. */
+void oct_rounding_refine(oct_rounding *r, const float *w, float most, float *v);
 
 /* Weights as the layer reads them, while learning (AdaRound: not rounded yet) or at the end. */
 void oct_rounding_values(const oct_rounding *r, const float *v, bool at_end, float *w);

@@ -83,6 +83,7 @@ check-peers: all $(PEERS)/ready
 	$(PEERS_PYTHON) tests/peers/check_tensorboard.py $(BUILD)/tests/train_files || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_quantized.py $(BUILD)/octet $(QUICK) || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_openvino.py $(BUILD)/octet $(QUICK) || status=1; \
+	$(PEERS_PYTHON) tests/peers/check_attach.py $(BUILD)/octet || status=1; \
 	$(PEERS_PYTHON) tests/peers/check_random.py $(BUILD)/tests/random_graphs \
 		--count $(if $(QUICK),100,2500) || status=1; \
 	exit $$status

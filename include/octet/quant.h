@@ -319,6 +319,38 @@ OCT_API void oct_scale_list_free(oct_scale_list *s); /**< accepts NULL */
 /** Returns 0 beyond the end. Strings live as long as `s`. */
 OCT_API int32_t oct_scale_list_at(const oct_scale_list *s, int32_t i, oct_scale_info *out);
 
+/** \name Networks in half precision */
+/**@{*/
+typedef struct oct_half_options {
+    size_t struct_size; /**< set by oct_half_options_init() */
+    int32_t bf16;       /**< 1: weights are kept as bfloat16, and computing stays float32; 0
+                             (default): computing in float16 up to the last layers with weights */
+    int32_t half_io;    /**< 1: inputs and outputs too; 0 (default): they stay float32 */
+    const char *family; /**< how pictures are fed, as in oct_quantize_options */
+    const oct_preprocess *preprocess;
+    int32_t limit; /**< pictures to measure on; 0 (default): all */
+    /** Called for each node that stays float32 because numbers would not fit; may be NULL. */
+    void (*kept)(void *user, const char *node, const char *why);
+    void *user;
+} oct_half_options;
+
+OCT_API void oct_half_options_init_sized(oct_half_options *o, size_t struct_size);
+
+/** Sets every option to its default. */
+static inline void oct_half_options_init(oct_half_options *o)
+{
+    oct_half_options_init_sized(o, sizeof(*o));
+}
+
+/**
+ * The network in half precision, which the caller frees. Weights above 65504 stay float32 with the
+ * layers that read them; `images` (may be NULL) also shows which activations are. What is quantized
+ * stays as it is.
+ */
+OCT_API oct_status oct_graph_half(const oct_graph *g, const oct_dataset *images,
+                                  const oct_half_options *options, oct_graph **out);
+/**@}*/
+
 #ifdef __cplusplus
 }
 #endif

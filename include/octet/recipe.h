@@ -77,6 +77,7 @@ typedef struct oct_recipe_job {
     double attach_score, attach_iou;
     int32_t attach_max_det, attach_pre_nms;
     const char *unpruned; /**< a network, for the report */
+    const char *attach_layout; /**< "nchw" or "nhwc" */
 } oct_recipe_job;
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);

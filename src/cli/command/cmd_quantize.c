@@ -54,6 +54,8 @@ static const cli_example examples[] = {
     {"quantize net.onnx -o out.onnx --images calib --ranges kl --print-recipe > net.yaml",
      "Write down the settings"},
     {"quantize --recipe net.yaml --target tensorrt", "Use them, with one change"},
+    {"quantize yolo_nas.onnx -o whole.onnx --images calib --attach-preprocess auto --nms onnx",
+     "An INT8 network that takes bytes and gives boxes, as octet attach makes it"},
     {"quantize yolo_nas.onnx -o npu.onnx --images calib --target npu-pow2 --outputs boxes,scores",
      "For NPUs that shift, without the outputs that only training needs"},
     {0},

@@ -52,7 +52,7 @@ char *cli_quantize_cfg_path(const oct_recipe_job *settings)
     return cli_format("%.*s.quant_cfg.json", (int)(len - end), output);
 }
 
-/* What `attach` of a recipe asks for; *out is NULL: nothing. */
+/* What --nms and --attach-preprocess, or `attach` of a recipe, ask for; *out is NULL: nothing. */
 static oct_status attach(const oct_graph *g, const oct_recipe_job *s, const char *family,
                          oct_graph **out)
 {
@@ -70,6 +70,7 @@ static oct_status attach(const oct_graph *g, const oct_recipe_job *s, const char
     if (s->attach_iou > 0) o.iou = (float)s->attach_iou;
     if (s->attach_max_det) o.max_det = s->attach_max_det;
     if (s->attach_pre_nms) o.pre_nms = s->attach_pre_nms;
+    if (s->attach_layout && strcmp(s->attach_layout, "nhwc") == 0) o.layout = OCT_IMAGE_NHWC;
     return oct_graph_attach(g, &o, out);
 }
 

@@ -81,10 +81,18 @@ typedef struct oct_step_info {
     int32_t is_reorder;    /**< 1: only moves data between layouts */
     int32_t is_integer;    /**< 1: works on codes of 8 bits */
     int32_t is_conversion; /**< 1: only converts between numbers and codes, or between codes */
+    int64_t live_bytes;    /**< of activations that exist while it runs; 0: not known */
 } oct_step_info;
 
 OCT_API int32_t oct_plan_n_steps(const oct_plan *p);
 OCT_API void oct_plan_step(const oct_plan *p, int32_t i, oct_step_info *info);
+
+/**
+ * Shape of operand or result k of step i: its rank, with the type and room for OCT_MAX_RANK dims
+ * filled in (0 and nothing else: a number, or not given). -1: there are no more.
+ */
+OCT_API int32_t oct_plan_step_dims(const oct_plan *p, int32_t i, int32_t is_result, int32_t k,
+                                   oct_dtype *dtype, int64_t *dims);
 
 /**
  * One run's state: activations and outputs. Of one thread, that of `ctx`, which need not be the

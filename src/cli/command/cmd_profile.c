@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/command/feed_pictures.h"
 #include "cli/command/measure.h"
 #include "cli/cpu.h"
 #include "cli/model.h"
@@ -13,7 +14,7 @@
 
 typedef struct args {
     int64_t runs, warmup, top, batch;
-    const char *trace;
+    const char *trace, *images, *family, *preprocess;
     cli_list shapes;
 } args;
 
@@ -29,6 +30,13 @@ static const cli_opt opts[] = {
          "write a trace for chrome://tracing, Perfetto (.json) or TensorBoard (.pt.trace.json)"},
     {CLI_INT, "batch", offsetof(args, batch), "N", .help = "set the first dimension of the inputs",
      .min = 1},
+    {CLI_STR, "images", offsetof(args, images), "DIR|FILE", .role = CLI_READS,
+     .help = "run on these pictures, in turns, instead of random numbers: times of some networks "
+             "depend on what they see"},
+    {CLI_STR, "family", offsetof(args, family), "FAMILY",
+     .help = "with --images: how the network is fed; by default recognised"},
+    {CLI_STR, "preprocess", offsetof(args, preprocess), "WORDS",
+     .help = "with --images: changes to the family's preprocessing"},
     CLI_OPT_INPUT_SHAPE(args),
     {0},
 };
@@ -41,6 +49,8 @@ static const cli_file file_args[] = {
 static const cli_example examples[] = {
     {"profile yolov8n.onnx", "Time by operator, and the 30 slowest nodes"},
     {"profile yolov8n.onnx --trace trace.json", "Also a picture of the runs for ui.perfetto.dev"},
+    {"profile yolov8n.onnx --images val --trace trace.json",
+     "On pictures; the trace has memory and shapes, too"},
     {"profile yolov8n.onnx --threads 1 --top 0 --runs 100", "All nodes, on one thread"},
     {0},
 };
@@ -55,6 +65,7 @@ typedef struct row {
 typedef struct profile {
     cli *c;
     cli_session session;
+    cli_feed feed;
     int64_t *step_ns; /* over all runs */
     cli_times times;
     cli_trace trace;
@@ -79,13 +90,17 @@ static oct_status measure(profile *p, const args *a)
     oct_status st;
 
     if ((st = oct_run_new(p->c->ctx, p->session.plan, &r))) return st;
-    st = cli_session_fill(&p->session, r, (uint64_t)p->c->opt.seed);
+    st = cli_feed_fill(&p->feed, r, 0);
     for (int64_t i = 0; !st && i < a->warmup; i++)
         st = oct_run_execute(r);
     oct_run_set_step_hook(r, step_hook, p);
     for (int64_t i = 0; !st && i < a->runs; i++) {
-        const int64_t start = cli_time_ns();
+        int64_t start = cli_time_ns();
 
+        if ((st = cli_feed_fill(&p->feed, r, i))) break; /* is no part of a run's time */
+        if (p->tracing && p->feed.images)
+            cli_trace_add(&p->trace, -2, (int32_t)i, start, cli_time_ns());
+        start = cli_time_ns();
         p->run = (int32_t)i;
         st = oct_run_execute(r);
         cli_times_add(&p->times, cli_time_ns() - start);
@@ -335,11 +350,16 @@ static oct_status print_json(profile *p, const args *a)
 static oct_status run(cli *c, const void *argp, char **files)
 {
     const args *a = argp;
-    const cli_session_options o = {.shapes = &a->shapes, .batch = a->batch};
+    const cli_session_options o = {.shapes = &a->shapes,
+                                   .batch = a->batch,
+                                   .pictures = a->images != NULL,
+                                   .family = a->family,
+                                   .words = a->preprocess};
     profile p = {.c = c, .tracing = a->trace != NULL};
     oct_status st;
 
     if ((st = cli_session_open(c, files[0], &o, &p.session))) return st;
+    if ((st = cli_feed_open(c, &p.session, a->images, &p.feed))) goto done;
     p.step_ns = cli_alloc((size_t)oct_plan_n_steps(p.session.plan), sizeof(int64_t));
     if ((st = measure(&p, a))) goto done;
     summarize(&p, a->runs);
@@ -356,6 +376,7 @@ done:
     free(p.ops);
     cli_times_fini(&p.times);
     cli_trace_fini(&p.trace);
+    cli_feed_close(&p.feed);
     cli_session_close(&p.session);
     return st;
 }

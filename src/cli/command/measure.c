@@ -65,6 +65,25 @@ static void warn_open_dims(const cli *c, const oct_graph *g)
     }
 }
 
+/* Open sizes become those of the pictures. */
+static oct_status bind_pictures(oct_graph *g, const cli_session_options *o, cli_session *s)
+{
+    const oct_value *v = oct_graph_input(g, 0);
+    const oct_preprocess *p = &s->preprocess;
+    oct_status st;
+
+    if (!o->pictures) return OCT_OK;
+    if ((st = oct_graph_preprocess(g, o->family, o->words, &s->preprocess))) return st;
+    s->batch = oct_value_dim(v, 0) > 0 ? oct_value_dim(v, 0) : 1;
+    if (oct_value_dim(v, 2) > 0 && oct_value_dim(v, p->layout == OCT_IMAGE_NHWC ? 1 : 3) > 0)
+        return OCT_OK;
+    return oct_graph_set_input_shape(
+        g, oct_value_name(v), 4,
+        p->layout == OCT_IMAGE_NHWC
+            ? (int64_t[]){s->batch, p->height, p->width, p->color == OCT_COLOR_GRAY ? 1 : 3}
+            : (int64_t[]){s->batch, p->color == OCT_COLOR_GRAY ? 1 : 3, p->height, p->width});
+}
+
 oct_status cli_session_open(cli *c, const char *path, const cli_session_options *o,
                             cli_session *out)
 {
@@ -78,6 +97,7 @@ oct_status cli_session_open(cli *c, const char *path, const cli_session_options 
     po.n_threads = s.n_threads;
     if ((st = cli_model_load(c, path, o->shapes, &g))) goto done;
     if ((st = bind_batch(c, g, path, o->batch))) goto done;
+    if ((st = bind_pictures(g, o, &s))) goto done;
     s.load_ms = (double)(cli_time_ns() - start) * 1e-6;
     warn_open_dims(c, g);
     s.input_types = cli_alloc((size_t)oct_graph_n_inputs(g), sizeof(*s.input_types));

@@ -11,12 +11,16 @@ typedef struct cli_session {
     oct_dtype *input_types; /* as the plan's inputs */
     double load_ms, plan_ms;
     int32_t n_threads;
+    oct_preprocess preprocess; /* how pictures are prepared, and how many a run takes: if asked */
+    int64_t batch;
 } cli_session;
 
 typedef struct cli_session_options {
     const cli_list *shapes;
-    int64_t batch;     /* 0: as the model says */
-    int32_t n_threads; /* of each run; 0: the context's */
+    int64_t batch;              /* 0: as the model says */
+    int32_t n_threads;          /* of each run; 0: the context's */
+    bool pictures;              /* the network will be fed with pictures */
+    const char *family, *words; /* of their preprocessing; may be NULL */
 } cli_session_options;
 
 /* On failure nothing is left to close. */

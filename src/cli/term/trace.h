@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 
 typedef struct cli_event {
-    int32_t step; /* of the plan; -1: a whole run */
+    int32_t step; /* of the plan; -1: a whole run; -2: loading its pictures */
     int32_t run;
     int64_t start_ns, end_ns;
 } cli_event;

@@ -146,6 +146,8 @@ static oct_status run(cli *c, const void *argp, char **files)
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) return st;
     st = cli_model_keep_outputs(c, a->outputs, g);
     if (!st && !is_ir && (a->half || a->bf16)) st = halve(c, a, &g);
+    /* IR has no form for much of the arithmetic on shapes that exporters write, and that folds. */
+    if (!st && is_ir) st = oct_graph_simplify(g, NULL);
     if (!st) {
         c->model = a->output;
         st = cli_model_save(c, g, a->output, is_ir && a->half);

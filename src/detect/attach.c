@@ -81,10 +81,10 @@ static oct_status add_nms(oct_graph *g, const oct_detector *d, oct_attach_nms *o
     int n_changed;
 
     if (!f->attach)
-        return oct_fail(g->ctx, OCT_ERR_UNSUPPORTED, "family %s: %s", f->name,
-                        f->is_classifier ? "a classifier has no boxes to suppress; nms is none"
-                                         : "suppression is part of the network already; nms is "
-                                           "none");
+        return oct_fail(g->ctx, OCT_ERR_UNSUPPORTED, "family %s: %s; use nms none", f->name,
+                        f->is_classifier   ? "a classifier has no boxes to suppress"
+                        : f->is_suppressed ? "suppression is part of the network already"
+                                           : "octet cannot attach its suppression");
     OCT_TRY(oct_detector_check(d));
     if (f->is_suppressed) o->iou = 1; /* queries: no box is another one's double */
     widen_outputs(&b);

@@ -7,7 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 enum { STRIDE = 16, OBJECT = 0, BOX = 1, CLASSES = 5 };
 
@@ -76,10 +77,42 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+/* The parts of a cell's numbers, and the cells of the grid, each one after the other. */
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    const int64_t wide = (r->width + STRIDE - 1) / STRIDE, high = (r->height + STRIDE - 1) / STRIDE;
+    const float w = (float)r->width, h = (float)r->height;
+    const float cell[] = {w / (float)wide, h / (float)high}, size[] = {w, h};
+    oct_reading map = *r;
+    oct_value *v, *grid, *object, *classes, *box[2];
+
+    map.levels = (oct_levels){1, {STRIDE}};
+    v = oct_emit(b, &oct_op_reshape, b->g->outputs[0],
+                 oct_ints(b, (int64_t[]){0, CLASSES + r->n_classes, wide * high}, 3), NULL);
+    v = oct_grad_transpose(b, v, (int64_t[]){0, 2, 1});
+    grid = oct_grad_scale(b, oct_attach_grid(b, &map, 0, 0), 1.0 / STRIDE);
+    box[0] = oct_emit(b, &oct_op_tanh, oct_grad_part(b, v, 2, BOX, BOX + 2), NULL, NULL);
+    box[0] = oct_emit(b, &oct_op_add, box[0], grid, NULL);
+    box[0] =
+        oct_emit(b, &oct_op_mul, box[0], oct_attach_floats(b, 3, (int64_t[]){1, 1, 2}, cell), NULL);
+    box[1] = oct_emit(b, &oct_op_sigmoid, oct_grad_part(b, v, 2, BOX + 2, BOX + 4), NULL, NULL);
+    box[1] =
+        oct_emit(b, &oct_op_mul, box[1], oct_attach_floats(b, 3, (int64_t[]){1, 1, 2}, size), NULL);
+    out->boxes = oct_attach_corners(b, oct_attach_concat(b, 2, box, 2));
+    object = oct_emit(b, &oct_op_relu, oct_grad_part(b, v, 2, OBJECT, OBJECT + 1), NULL, NULL);
+    object = oct_emit(b, &oct_op_pow, object, oct_scalar(b, 0.6f), NULL);
+    classes = oct_grad_part(b, v, 2, CLASSES, CLASSES + r->n_classes);
+    classes = oct_emit(b, &oct_op_relu, classes, NULL, NULL);
+    classes = oct_emit(b, &oct_op_pow, classes, oct_scalar(b, 0.4f), NULL);
+    out->scores = oct_emit(b, &oct_op_mul, object, classes, NULL);
+    return b->status;
+}
+
 const oct_family oct_family_fastestdet = {
     .name = "fastestdet",
     .help = "[n, 5 + classes, rows, columns] of stride 16: object, box, class scores (FastestDet)",
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "detect/family.h"
+#include "detect/attach.h"
+#include "op/grad/rules.h"
 
 enum { N_STRIDES = 2, N_ANCHORS = 3, BOXES = 4 * N_ANCHORS, FIRST_STRIDE = 16 };
 
@@ -198,6 +199,81 @@ static oct_status decode(oct_decoding *d)
     return OCT_OK;
 }
 
+/* --- inside a network --- */
+
+static int64_t cells_of(const oct_reading *r, int l)
+{
+    const int64_t s = FIRST_STRIDE << l;
+
+    return (r->width + s - 1) / s * ((r->height + s - 1) / s);
+}
+
+/* One output of the form APART as [n, cells, k]. */
+static oct_value *rows_of(oct_builder *b, int32_t output, int64_t k, int64_t cells)
+{
+    oct_value *shape = oct_ints(b, (int64_t[]){0, k, cells}, 3);
+    oct_value *v = oct_emit(b, &oct_op_reshape, b->g->outputs[output], shape, NULL);
+
+    return oct_grad_transpose(b, v, (int64_t[]){0, 2, 1});
+}
+
+/* A stride's boxes, objects and classes [n, cells, *], after sigmoid and softmax. */
+static void open_rows(oct_builder *b, const oct_reading *r, int l, oct_value *out[3])
+{
+    const int64_t n = r->n_classes, cells = cells_of(r, l);
+    oct_value *v;
+
+    if (r->form == JOINED) {
+        v = oct_emit(b, &oct_op_reshape, b->g->outputs[r->level_boxes[l]],
+                     oct_ints(b, (int64_t[]){0, cells, BOXES + N_ANCHORS + n}, 3), NULL);
+        out[0] = oct_grad_part(b, v, 2, 0, BOXES);
+        out[1] = oct_grad_part(b, v, 2, BOXES, BOXES + N_ANCHORS);
+        out[2] = oct_grad_part(b, v, 2, BOXES + N_ANCHORS, BOXES + N_ANCHORS + n);
+        return;
+    }
+    out[0] = oct_emit(b, &oct_op_sigmoid, rows_of(b, r->level_boxes[l], BOXES, cells), NULL, NULL);
+    out[1] = oct_emit(b, &oct_op_sigmoid, rows_of(b, r->extra[l], N_ANCHORS, cells), NULL, NULL);
+    out[2] = oct_emit(b, &oct_op_softmax, rows_of(b, r->level_scores[l], n, cells), NULL, NULL);
+}
+
+/* Corners of anchor a: centre (2 x - 0.5 + cell) * stride, size (2 x)^2 * anchor. */
+static oct_value *anchor_boxes(oct_builder *b, const oct_reading *r, int l, int a, oct_value *boxes)
+{
+    const float stride = (float)(FIRST_STRIDE << l);
+    const float size[] = {anchors[l][a][0] * (float)r->width / anchor_side * 4,
+                          anchors[l][a][1] * (float)r->height / anchor_side * 4};
+    oct_reading grid = *r;
+    oct_value *box[2];
+
+    grid.levels = (oct_levels){1, {FIRST_STRIDE << l}};
+    box[0] = oct_grad_scale(b, oct_grad_part(b, boxes, 2, 4 * a, 4 * a + 2), 2 * (double)stride);
+    box[0] = oct_emit(b, &oct_op_add, box[0], oct_attach_grid(b, &grid, -0.5f, 0), NULL);
+    box[1] = oct_grad_part(b, boxes, 2, 4 * a + 2, 4 * a + 4);
+    box[1] = oct_emit(b, &oct_op_mul, box[1], box[1], NULL);
+    box[1] =
+        oct_emit(b, &oct_op_mul, box[1], oct_attach_floats(b, 3, (int64_t[]){1, 1, 2}, size), NULL);
+    return oct_attach_corners(b, oct_attach_concat(b, 2, box, 2));
+}
+
+static oct_status attach(oct_builder *b, const oct_reading *r, oct_head *out)
+{
+    oct_value *boxes[N_STRIDES * N_ANCHORS], *scores[N_STRIDES * N_ANCHORS];
+
+    for (int l = 0; l < N_STRIDES; l++) {
+        oct_value *v[3];
+
+        open_rows(b, r, l, v);
+        for (int a = 0; a < N_ANCHORS; a++) {
+            boxes[l * N_ANCHORS + a] = anchor_boxes(b, r, l, a, v[0]);
+            scores[l * N_ANCHORS + a] =
+                oct_emit(b, &oct_op_mul, oct_grad_part(b, v[1], 2, a, a + 1), v[2], NULL);
+        }
+    }
+    out->boxes = oct_attach_concat(b, 1, boxes, N_STRIDES * N_ANCHORS);
+    out->scores = oct_attach_concat(b, 1, scores, N_STRIDES * N_ANCHORS);
+    return b->status;
+}
+
 const oct_family oct_family_yolo_fastestv2 = {
     .name = "yolo-fastestv2",
     .help = "of strides 16 and 32, [n, rows, columns, 12 + 3 + classes], or boxes, objects and "
@@ -205,4 +281,5 @@ const oct_family oct_family_yolo_fastestv2 = {
     .match = match,
     .preprocess = preprocess,
     .decode = decode,
+    .attach = attach,
 };

@@ -129,15 +129,47 @@ static void make_detr(fixture *f)
     (void)random_output(f, "logits", 3, (int64_t[]){BATCH, 20, CLASSES}, -3, 3);
 }
 
+static void make_fastestdet(fixture *f)
+{
+    (void)random_output(f, "map", 4, (int64_t[]){BATCH, 5 + CLASSES, SIDE / 16, SIDE / 16}, 0, 1);
+}
+
+static void make_fastestv2(fixture *f)
+{
+    for (int l = 0; l < 2; l++)
+        (void)random_output(f, l ? "map32" : "map16", 4,
+                            (int64_t[]){BATCH, SIDE / (16 << l), SIDE / (16 << l), 15 + CLASSES}, 0,
+                            1);
+}
+
+static void make_fastestv2_apart(fixture *f)
+{
+    static const char *const names[] = {"b16", "o16", "c16", "b32", "o32", "c32"};
+    static const int64_t channels[] = {12, 3, 4};
+
+    for (int i = 0; i < 6; i++)
+        (void)random_output(
+            f, names[i], 4,
+            (int64_t[]){BATCH, channels[i % 3], SIDE / (16 << i / 3), SIDE / (16 << i / 3)}, -2, 3);
+}
+
 static const struct {
     const char *family;
     void (*make)(fixture *f);
 } nets[] = {
-    {"yolo-nas", make_yolo_nas}, {"yolo-nas", make_yolo_nas_raw},
-    {"yolov5", make_yolov5},     {"yolov5", make_yolov5_unit},
-    {"yolov8", make_yolov8},     {"yolov8", make_yolov8_columns},
-    {"yolox", make_yolox},       {"nanodet", make_nanodet},
-    {"picodet", make_picodet},   {"ssd", make_ssd},
+    {"yolo-nas", make_yolo_nas},
+    {"yolo-nas", make_yolo_nas_raw},
+    {"yolov5", make_yolov5},
+    {"yolov5", make_yolov5_unit},
+    {"yolov8", make_yolov8},
+    {"yolov8", make_yolov8_columns},
+    {"yolox", make_yolox},
+    {"nanodet", make_nanodet},
+    {"picodet", make_picodet},
+    {"fastestdet", make_fastestdet},
+    {"yolo-fastestv2", make_fastestv2},
+    {"yolo-fastestv2", make_fastestv2_apart},
+    {"ssd", make_ssd},
     {"detr", make_detr},
 };
 
@@ -186,7 +218,7 @@ static void finds_the_same_boxes(void **state)
 
     for (size_t i = 0; i < OCT_COUNT(nets); i++)
         for (size_t k = 0; k < OCT_COUNT(formats); k++) {
-            const oct_nms_options nms = nms_of(0.3f, 0.5f, 40), all = nms_of(0, 1, 60);
+            const oct_nms_options nms = nms_of(0.45f, 0.5f, 60), all = nms_of(0, 1, 60);
             found_boxes want[BATCH], got;
             oct_attach_options o;
             oct_graph *whole = NULL;
@@ -202,9 +234,9 @@ static void finds_the_same_boxes(void **state)
             o.family = nets[i].family;
             o.preprocess = "none";
             o.format = formats[k];
-            o.score = 0.3f;
+            o.score = 0.45f;
             o.iou = 0.5f;
-            o.max_det = 40;
+            o.max_det = 60;
             assert_ok(f->ctx, oct_graph_attach(f->g, &o, &whole));
             oct_graph_free(f->g);
             f->g = whole;

@@ -15,6 +15,7 @@
 #include <octet/graph.h>
 #include <octet/model.h>
 #include <octet/onnx.h>
+#include <octet/op.h>
 #include <octet/openvino.h>
 #include <octet/plan.h>
 #include <octet/prune.h>

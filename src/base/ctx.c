@@ -60,7 +60,9 @@ oct_ctx *oct_ctx_new_like(const oct_ctx *ctx)
 
 void oct_ctx_free(oct_ctx *ctx)
 {
-    if (ctx) ctx->allocator.free(ctx->allocator.user, ctx);
+    if (!ctx) return;
+    if (ctx->ops) ctx->ops_free(ctx, ctx->ops);
+    ctx->allocator.free(ctx->allocator.user, ctx);
 }
 
 void oct_ctx_set_log(oct_ctx *ctx, oct_log_fn log, void *user)

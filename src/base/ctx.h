@@ -26,6 +26,8 @@ struct oct_ctx {
     atomic_int n_cores; /* 0: not asked yet */
     atomic_int depth;   /* public functions that are at work, one inside the other */
     char error[1024];
+    void *ops; /* registered operators (op/custom.c); NULL: none */
+    void (*ops_free)(oct_ctx *ctx, void *ops);
 };
 
 #endif

@@ -102,9 +102,11 @@ static oct_status check_operators(const oct_plan *p)
 {
     for (const oct_node *n = p->g->first; n; n = n->next)
         if (!n->op->ref || !n->op->shape)
-            return oct_node_fail(n, OCT_ERR_UNSUPPORTED,
-                                 "octet cannot run this operator%s%s; it can only keep it",
-                                 *oct_op_domain(n->op) ? " of domain " : "", oct_op_domain(n->op));
+            return oct_node_fail(
+                n, OCT_ERR_UNSUPPORTED,
+                "octet cannot run this operator%s%s; it can only keep it. --plugin "
+                "FILE adds operators, --stub %s=TYPES lets it give zeros",
+                *oct_op_domain(n->op) ? " of domain " : "", oct_op_domain(n->op), n->op->name);
     return OCT_OK;
 }
 

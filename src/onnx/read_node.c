@@ -5,6 +5,7 @@
 
 #include "onnx/foreign.h"
 #include "onnx/read.h"
+#include "op/custom.h"
 
 #define MAX_ATTRS 1024 /* of one node */
 
@@ -209,6 +210,7 @@ static oct_status find_row(const oct_draft *d, const oct_op **out)
     if (!key) return OCT_ERR_MEMORY;
     if (!row) {
         row = oct_op_find(d->domain, d->op);
+        if (!row) OCT_TRY(oct_custom_find(r->ctx, d->domain, d->op, &row));
         if (!row) row = oct_op_opaque(d->s->g, d->domain, d->op);
         if (!row) return OCT_ERR_MEMORY;
         OCT_TRY(oct_map_put(&r->rows, key, (void *)(uintptr_t)row));

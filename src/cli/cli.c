@@ -29,6 +29,13 @@ static const cli_opt common_opts[] = {
     {CLI_FLAG, "force", offsetof(cli_common, force),
      .help = "replace existing files that octet did not make; never one that the command reads, "
              "nor a read-only one"},
+    {CLI_LIST, "plugin", offsetof(cli_common, plugins), "FILE",
+     .help =
+         "a shared library with operators of your own (docs/operators.md); may be given several "
+         "times"},
+    {CLI_LIST, "stub", offsetof(cli_common, stubs), "OP=TYPES",
+     .help = "let an operator octet does not know give zeros: MyOp=float32:1x100x4,int32:1x1 names "
+             "the type of each result; may be given several times"},
     {CLI_FLAG, "help", offsetof(cli_common, help), .help = "show this help"},
     {0},
 };

@@ -82,6 +82,7 @@ typedef struct cli_common {
     int64_t threads; /* 0: the library's choice */
     int64_t seed;
     bool seed_given;
+    cli_list plugins, stubs;
 } cli_common;
 
 typedef struct cli_command cli_command;

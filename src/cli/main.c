@@ -150,6 +150,18 @@ static void set_threads(const cli *c)
     oct_ctx_set_threads(c->ctx, (int32_t)(c->opt.threads > INT32_MAX ? INT32_MAX : c->opt.threads));
 }
 
+/* Operators the networks of this call may have. */
+static oct_status add_operators(cli *c)
+{
+    oct_status st = OCT_OK;
+
+    for (int i = 0; i < c->opt.plugins.n && !st; i++)
+        st = oct_plugin_load(c->ctx, c->opt.plugins.items[i]);
+    for (int i = 0; i < c->opt.stubs.n && !st; i++)
+        st = oct_register_stub(c->ctx, c->opt.stubs.items[i]);
+    return st;
+}
+
 static int run_command(const cli_command *cmd, int argc, char **argv)
 {
     cli c = {.ctx = oct_ctx_new(NULL), .words = argv - 1};
@@ -175,7 +187,8 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
         oct_ctx_set_log(c.ctx, log_line, &c);
         oct_ctx_set_progress(c.ctx, cli_progress, &c);
         set_threads(&c);
-        st = cmd->run(&c, args, files);
+        st = add_operators(&c);
+        if (!st) st = cmd->run(&c, args, files);
     }
     if (cli_stopped()) {
         cli_progress_end(&c);
@@ -184,6 +197,8 @@ static int run_command(const cli_command *cmd, int argc, char **argv)
     exit_status = report(&c, st);
     cli_guard_end(&c);
     cli_parse_free(cmd, args, files);
+    free(c.opt.plugins.items);
+    free(c.opt.stubs.items);
     oct_ctx_free(c.ctx);
     return exit_status;
 }

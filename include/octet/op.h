@@ -7,7 +7,10 @@
  *
  *     #include <octet/octet.h>
  *     OCT_PLUGIN_ABI_DEFINE
- *     OCT_API oct_status octet_plugin_init(oct_ctx *ctx) { return oct_register_op(ctx, &my_op); }
+ *     oct_status octet_plugin_init(oct_ctx *ctx)
+ *     {
+ *         return oct_register_op(ctx, &my_op);
+ *     }
  */
 #ifndef OCTET_OP_H
 #define OCTET_OP_H

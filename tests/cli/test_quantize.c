@@ -411,7 +411,7 @@ static void foreign_files_are_explained(void **state)
     write_file(p, "nncf.json", config, sizeof(config) - 1);
     assert_int_equal(octet(p, QUANTIZE "--recipe nncf.json --print-recipe"), 0);
     must_contain(p->last.err, "nncf.json: read as a config of NNCF");
-    must_contain(p->last.err, "left out: overflow_fix (the target decides)");
+    must_contain(p->last.err, "quantization.overflow_fix disable: overflow_fix disable");
     must_contain(p->last.out, "names: [head]");
     assert_int_equal(octet(p, QUANTIZE "--recipe nncf.json"), 0);
     must_contain(p->last.out, "1 layer ignored by name: /head/Conv\n");

@@ -136,8 +136,11 @@ int oct_edit_distance(const char *a, const char *b, int bound)
 
 bool oct_nearest_try(oct_nearest *n, const char *name)
 {
-    const int d = oct_edit_distance(n->want, name, n->distance - 1);
+    const size_t len = strlen(n->want);
+    int d = oct_edit_distance(n->want, name, n->distance - 1);
 
+    /* The beginning of a longer name is a common way of typing it. */
+    if (d > 1 && len > 2 && strncmp(n->want, name, len) == 0) d = 1;
     if (d >= n->distance) return false;
     n->distance = d;
     n->name = name;

@@ -121,6 +121,8 @@ static void nearest_of_names_tried_one_by_one(void **state)
     n = (oct_nearest){"abcd", 4, "default"};
     assert_false(oct_nearest_try(&n, "wxyz"));
     assert_string_equal(n.name, "default");
+    assert_true(oct_nearest_try(&n, "abcd_output_0")); /* the beginning was typed */
+    assert_string_equal(n.name, "abcd_output_0");
 }
 
 static void hash_depends_on_every_byte_and_the_seed(void **state)

@@ -46,11 +46,23 @@ static const cli_example examples[] = {
     {0},
 };
 
+/* Labels give gradients; a network that is compared with itself has none. */
+static bool has_gradients(const oct_recipe *r)
+{
+    oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
+    oct_train_options o;
+
+    oct_train_options_init(&o);
+    oct_recipe_get_train_job(r, &pictures);
+    oct_recipe_get_train(r, &o);
+    return pictures.n_images > 0 && !(o.loss && strcmp(o.loss, "distill") == 0);
+}
+
 /*
- * What to prune, by the recipe and what was typed. Pictures give gradients, which tell far more
- * than weights do, and between layers, too; no layer is to lose much more than the whole network.
+ * What to prune, by the recipe and what was typed. Gradients tell far more than weights do, and
+ * between layers, too; no layer is to lose much more than the whole network.
  */
-static oct_status fill_options(cli *c, const oct_recipe *r, bool has_pictures, oct_prune_options *o)
+static oct_status fill_options(cli *c, const oct_recipe *r, oct_prune_options *o)
 {
     double most, target;
 
@@ -60,7 +72,7 @@ static oct_status fill_options(cli *c, const oct_recipe *r, bool has_pictures, o
     o->most = 0;
     oct_recipe_get_prune(r, o);
     target = o->flops_target + o->params_target + o->channels; /* one of them */
-    if (!o->importance && has_pictures) {
+    if (!o->importance && has_gradients(r)) {
         o->importance = "taylor";
         o->global = 1;
         most = target + .2 < most ? target + .2 : most;
@@ -156,7 +168,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if (!st) {
         oct_recipe_get_job(r, &s);
         oct_recipe_get_train_job(r, &pictures);
-        st = fill_options(c, r, pictures.n_images > 0, &o);
+        st = fill_options(c, r, &o);
     }
     if (!st && a->recipe.print_recipe) {
         st = cli_recipe_print(r);

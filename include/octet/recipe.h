@@ -76,7 +76,7 @@ typedef struct oct_recipe_job {
     const char *attach_preprocess, *attach_nms, *attach_format; /**< of octet attach */
     double attach_score, attach_iou;
     int32_t attach_max_det, attach_pre_nms;
-    const char *unpruned; /**< a network, for the report */
+    const char *unpruned;      /**< a network, for the report */
     const char *attach_layout; /**< "nchw" or "nhwc" */
 } oct_recipe_job;
 

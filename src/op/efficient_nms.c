@@ -56,7 +56,8 @@ static oct_status read_sizes(const oct_node *n, const oct_type *boxes, const oct
         fits = fits && agree(&s->images, scores->dim[0]) && agree(&s->anchors, scores->dim[1]);
         if (fits) s->classes = scores->dim[2];
     }
-    if (s->box_sets > 1 && s->classes >= 0 && s->box_sets != s->classes) fits = false;
+    if (s->box_sets == 0 || (s->box_sets > 1 && s->classes >= 0 && s->box_sets != s->classes))
+        fits = false;
     if (fits) return OCT_OK;
     return oct_node_fail(n, OCT_ERR_SHAPE, "boxes %s do not fit scores %s", oct_type_text(boxes, a),
                          oct_type_text(scores, b));

@@ -68,6 +68,9 @@ static void shapes_must_fit(void **state)
     n = oct_emit_node(&f->b, &oct_op_efficient_nms, in, 2, 4);
     assert_ok(f->ctx, oct_node_set_int(n, "max_output_boxes", -1));
     assert_int_equal(oct_node_infer(n), OCT_ERR_SHAPE);
+    in[0] = constant(f, OCT_DTYPE_F32, DIMS(1, 3, 0, 4), NULL); /* boxes of no class */
+    n = oct_emit_node(&f->b, &oct_op_efficient_nms, in, 2, 4);
+    assert_int_equal(oct_node_infer(n), OCT_ERR_SHAPE);
 }
 
 int main(void)

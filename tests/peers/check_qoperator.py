@@ -30,8 +30,7 @@ SIGNED, UNSIGNED = quantization.QuantType.QInt8, quantization.QuantType.QUInt8
 FORMS = {"u8u8": (UNSIGNED, UNSIGNED, False, False), "u8s7": (UNSIGNED, SIGNED, True, True),
          "s8s7": (SIGNED, SIGNED, False, True)}
 INTEGER_OPERATORS = [("yolov8n", "s8s7"), ("nanodet_m_416", "u8u8"), ("nanodet_m_416", "s8s7"),
-                     ("picodet_s_416", "s8s7"), ("yolox_nano_416", "u8s7"),
-                     ("mobilenet_v1_0.25_224", "s8s7")]
+                     ("yolox_nano_416", "u8s7"), ("mobilenet_v1_0.25_224", "s8s7")]
 FLOAT_WEIGHTS = ["yolov8n_qdq_int8", "yolov8n_qdq_allops_broken"]
 
 

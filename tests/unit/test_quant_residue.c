@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Biases of 8 bits: what their rounding takes, weights give that are rounded the other way. */
+/* Power-of-two targets: what rounding takes from biases of 8 bits, weights give that are rounded
+ * the other way; steps after SiLU. */
 #include "tests/unit/quant_job.h"
 
 #include "quant/quantized.h"
@@ -134,11 +135,59 @@ static void files_keep_them(void **state)
     oct_dataset_close(d);
 }
 
+/* The scale after an activation of values in the hundreds. */
+static float step_after(files *t, const oct_op *act, oct_dataset **d, bool *is_snapped)
+{
+    static const conv_case k = {3, CHANNELS, 3, 1, 1, 1, 1}, next = {CHANNELS, 4, 1, 1, 1, 0, 1};
+    fixture *f = t->f;
+    oct_value *x = picture(f, 1, 3, SIDE, SIDE), *y;
+    oct_quantized *q;
+    float scale = 0;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 2);
+    y = conv(f, &rng, x, &k);
+    for (int64_t i = 0; i < oct_tensor_len(y->producer->in[1]->data); i++)
+        ((float *)y->producer->in[1]->data->data)[i] *= 100;
+    y = emit(f, act, y, NULL);
+    y->name = "after";
+    assert_ok(f->ctx, oct_graph_add_output(f->g, conv(f, &rng, y, &next)));
+    if (!*d) *d = items(t, x, 2);
+    q = quantize(t, *d, 8);
+    for (int32_t i = 0; i < oct_quantized_map(q)->n_points; i++) {
+        const oct_qpoint *p = &oct_quantized_map(q)->points[i];
+
+        if (strcmp(p->value->name, "after") != 0) continue;
+        scale = p->scale[0];
+        *is_snapped = strstr(p->scale_by, "SiLU grid") != NULL;
+    }
+    oct_quantized_free(q);
+    return scale;
+}
+
+/* A step above SiLU's lowest value is halved, however large. */
+static void coarse_steps_after_silu_are_halved(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = NULL;
+    bool is_snapped = false;
+    float silu, relu = step_after(t, &oct_op_relu, &d, &is_snapped);
+
+    assert_true(relu > .6f && !is_snapped);
+    restart(t->f);
+    silu = step_after(t, &oct_op_swish, &d, &is_snapped);
+    assert_true(is_snapped);
+    assert_true(silu == relu / 2);
+    oct_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(weights_make_up_for_biases, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(files_keep_them, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(coarse_steps_after_silu_are_halved, setup_files,
+                                        teardown_files),
     };
 
     return run_test_group(tests);

@@ -157,7 +157,8 @@ static void exponents_lie_half_way(void **state)
     oct_qmap_free(n.m);
 }
 
-/* A step of 0.5 has no code near SiLU's lowest value: half of the range is worth one that has. */
+/* A step of 0.5 has no code near SiLU's lowest value, and larger ones round all that is small to 0:
+ * half of the range is worth it. */
 static void powers_of_two_keep_the_lobe_of_silu(void **state)
 {
     static const struct {
@@ -166,7 +167,7 @@ static void powers_of_two_keep_the_lobe_of_silu(void **state)
     } cases[] = {{true, 50, 0.25f},
                  {false, 50, 0.5f},
                  {true, 31, 0.25f},
-                 {true, 100, 1.0f},
+                 {true, 100, 0.5f},
                  {true, 14, 0.125f}};
 
     for (size_t i = 0; i < OCT_COUNT(cases); i++) {

@@ -13,12 +13,14 @@
 #define SILU_DEPTH 0.27846f
 
 /* Moves the grid so that SiLU's lowest value is on it, if the step is coarse against it. Powers of
- * two cannot be moved: the one above that value is halved, and has a code next to it then. */
+ * two cannot be moved: those above that value are halved. The next one has a code beside it then,
+ * and larger ones, which round the whole lobe and what is small above it to 0, keep twice as much.
+ */
 static bool snap_to_silu(const oct_qspec *s, float *scale, int32_t *zero)
 {
     float snapped;
 
-    if (s->is_pow2 && s->is_symmetric && *scale > SILU_DEPTH && *scale < 2 * SILU_DEPTH) {
+    if (s->is_pow2 && s->is_symmetric && *scale > SILU_DEPTH) {
         *scale /= 2;
         return true;
     }

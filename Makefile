@@ -13,7 +13,7 @@ RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
 .PHONY: all test test-unit abi demo accuracy agreement bench-peers check-losses check-peers format format-check coverage fuzz \
-	configure install uninstall dist deb check-deb clean help
+	configure install uninstall dist deb check-deb clean help wheel test-python
 
 all: configure
 	@ninja -C $(BUILD)
@@ -113,6 +113,34 @@ accuracy: all $(PEERS)/ready
 agreement: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/agreement.py $(BUILD)/octet $(OTHERS) --threads $(THREADS) $(AGREEMENT)
 
+# The Python package: what builds it and what tests it are in environments of their own.
+WHEEL = .venv-wheel
+WHEEL_TEST = .venv-python
+
+$(WHEEL)/ready: python/requirements.txt
+	@tools/install-packages build python
+	@python3 -m venv $(WHEEL)
+	@$(WHEEL)/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+$(WHEEL_TEST)/ready: python/tests/requirements.txt
+	@tools/install-packages python
+	@python3 -m venv $(WHEEL_TEST)
+	@$(WHEEL_TEST)/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+wheel: $(WHEEL)/ready
+	@tools/wheel $(WHEEL)/bin/python $(BUILD)-wheel $(MESON_FLAGS)
+
+# In a clean environment: the wheel, numpy and pytest; the program only to compare bytes with.
+# PYTEST: further options, as in PYTEST='-k session'.
+test-python: configure wheel $(WHEEL_TEST)/ready
+	@ninja -C $(BUILD) octet
+	@$(WHEEL_TEST)/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
+		$(BUILD)-wheel/dist/*.whl
+	@OCTET_PROGRAM=$(abspath $(BUILD)/octet) PYTHONPATH= $(WHEEL_TEST)/bin/pytest -q -p no:cacheprovider \
+		$(PYTEST) python/tests
+
 C_FILES = find examples include python src tests tools -name '*.c' -o -name '*.h'
 
 format: packages-ci
@@ -146,7 +174,7 @@ check-deb: deb
 	@tools/check-deb $(BUILD)-deb $(if $(wildcard $(BUILD)/octet),$(BUILD))
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-dist $(BUILD)-deb
+	rm -rf $(BUILD) $(BUILD)-coverage $(BUILD)-fuzz $(BUILD)-dist $(BUILD)-deb $(BUILD)-wheel
 
 help:
 	@echo 'make              build $(BUILD)/octet'
@@ -161,6 +189,7 @@ help:
 	@echo 'make coverage     line coverage of src/ by the tests'
 	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)), random networks'
 	@echo 'make format       clang-format on every C file'
+	@echo 'make wheel        the Python package, in $(BUILD)-wheel/dist (test-python: tried in a clean environment)'
 	@echo 'make install      to PREFIX (/usr/local at first); make uninstall takes it back'
 	@echo 'make dist         $(BUILD)-dist/octet-VERSION.tar.xz, from the last commit'
 	@echo 'make deb          Debian packages, in $(BUILD)-deb (check-deb: tried in a clean Debian)'

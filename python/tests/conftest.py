@@ -53,3 +53,10 @@ def run_program(program):
         return subprocess.run([program, *map(str, arguments)], check=True, capture_output=True)
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The line that .ci/run adds up."""
+    n = {k: len(terminalreporter.stats.get(k, ())) for k in ("passed", "failed", "error", "skipped")}
+    terminalreporter.write_line(f"{n['passed']} passed, {n['failed'] + n['error']} failed, "
+                                f"{n['skipped']} skipped")

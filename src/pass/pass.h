@@ -41,6 +41,10 @@ const oct_pass *oct_pass_find(const char *name);
 /* Runs one pass on a graph and all bodies inside it. */
 oct_status oct_pass_run(const oct_pass *p, oct_graph *g, int *n_changed);
 
+/* float16 and bfloat16 inside become float32; inputs and outputs keep their type. A network with
+ * bodies, or with operators that make such numbers from nothing, stays as it is. */
+oct_status oct_widen_half(oct_graph *g, bool *changed);
+
 /*
  * Named pipelines: "simplify" (all passes up to CLOSE, for files), "execute" (the same, for float
  * plans) and "integer" (for plans of quantized networks). Passes are repeated until none changes

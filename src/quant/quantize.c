@@ -15,7 +15,6 @@
 #include "quant/observe/calibrate.h"
 #include "quant/place/place.h"
 #include "quant/provenance.h"
-#include "quant/widen_float16.h"
 
 /* Operators may be of this opset (LayerNormalization, HardSwish); every runtime reads it by now. */
 #define WORKING_OPSET 17
@@ -51,7 +50,7 @@ oct_status oct_quantize_normalise(const oct_graph *g, oct_graph **out)
     OCT_TRY(oct_graph_clone(g, &copy));
     raise_opset(copy);
     if ((st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
-    if ((st = oct_quantize_widen(copy, &widened))) goto fail;
+    if ((st = oct_widen_half(copy, &widened))) goto fail;
     if (widened && (st = oct_pipeline_run(copy, "simplify", NULL, NULL))) goto fail;
     if ((st = oct_graph_infer(copy))) goto fail;
     *out = copy;

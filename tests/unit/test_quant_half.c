@@ -191,6 +191,63 @@ static void measures_activations(void **state)
     oct_dataset_close(d);
 }
 
+/* For plans float16 becomes float32 inside; the borders keep their type, and nothing is rounded on
+ * the way. */
+static void is_widened_for_plans(void **state)
+{
+    fixture *f = *state;
+    oct_half_options o;
+    oct_graph *g = NULL;
+    oct_tensor *want, *got;
+    int n_changed = 0;
+
+    make(f, 1);
+    oct_half_options_init(&o);
+    o.half_io = 1;
+    assert_ok(f->ctx, oct_graph_half(f->g, NULL, &o, &g));
+    want = result(f, g, OCT_DTYPE_F16);
+    assert_ok(f->ctx, oct_pass_run(&oct_pass_widen_half, g, &n_changed));
+    assert_int_equal(n_changed, 1);
+    assert_int_equal(type_of(g, "act"), OCT_DTYPE_F32);
+    assert_int_equal(type_of(g, "last"), OCT_DTYPE_F32);
+    assert_int_equal(count_consts(g, OCT_DTYPE_F16), 0);
+    assert_int_equal(g->inputs[0]->type.dtype, OCT_DTYPE_F16);
+    assert_int_equal(g->outputs[0]->type.dtype, OCT_DTYPE_F16);
+    assert_string_equal(g->outputs[0]->name, "y");
+    got = result(f, g, OCT_DTYPE_F16);
+    for (int64_t i = 0, n = oct_tensor_len(want); i < n; i++)
+        if (fabs(oct_tensor_get_f64(got, i) - oct_tensor_get_f64(want, i)) > 2e-3)
+            fail_msg("element %d differs", (int)i);
+    assert_ok(f->ctx, oct_pass_run(&oct_pass_widen_half, g, &n_changed));
+    assert_int_equal(n_changed, 1);
+    oct_tensor_unref(want);
+    oct_tensor_unref(got);
+    oct_graph_free(g);
+}
+
+/* A type that an operator names itself cannot be changed by its operands. */
+static void is_not_widened_where_types_are_named(void **state)
+{
+    fixture *f = *state;
+    oct_half_options o;
+    oct_graph *g = NULL;
+    oct_node *n;
+    int n_changed = 0;
+
+    make(f, 1);
+    oct_half_options_init(&o);
+    assert_ok(f->ctx, oct_graph_half(f->g, NULL, &o, &g));
+    oct_builder b = {.g = g};
+    n = oct_emit_node(&b, &oct_op_random_normal, NULL, 0, 1);
+    oct_emit_int(&b, n, "dtype", OCT_DTYPE_F16);
+    oct_emit_ints(&b, n, "shape", (int64_t[]){2, 2}, 2);
+    assert_non_null(oct_emitted(&b, n));
+    assert_ok(f->ctx, oct_pass_run(&oct_pass_widen_half, g, &n_changed));
+    assert_int_equal(n_changed, 0);
+    assert_int_equal(type_of(g, "act"), OCT_DTYPE_F16);
+    oct_graph_free(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +255,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(keeps_bfloat16_weights, setup, teardown),
         cmocka_unit_test_setup_teardown(names_weights_that_overflow, setup, teardown),
         cmocka_unit_test_setup_teardown(measures_activations, setup, teardown),
+        cmocka_unit_test_setup_teardown(is_widened_for_plans, setup, teardown),
+        cmocka_unit_test_setup_teardown(is_not_widened_where_types_are_named, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -28,6 +28,9 @@ enum {
 oct_status oct_tree_read(oct_arena *a, const char *name, const void *data, size_t size,
                          oct_tree **out);
 
+/* Fails if it is no text, or too much of it. */
+oct_status oct_tree_check_text(oct_ctx *ctx, const char *name, const void *data, size_t size);
+
 oct_tree *oct_tree_get(const oct_tree *map, const char *key); /* NULL: none, or no map */
 bool oct_tree_is_null(const oct_tree *t);                     /* also NULL */
 const char *oct_tree_text(const oct_tree *t);                 /* "" if it is no scalar */

@@ -286,17 +286,22 @@ static const uint8_t *first_bad(const uint8_t *p, const uint8_t *end)
     return NULL;
 }
 
-static oct_status check_text(reader *r, const uint8_t *data, size_t size)
+oct_status oct_tree_check_text(oct_ctx *ctx, const char *name, const void *data, size_t size)
 {
-    const uint8_t *bad = first_bad(data, data + size);
+    const uint8_t *text = data, *bad;
     int line = 1, column = 1;
 
-    if (!bad) return OCT_OK;
-    for (const uint8_t *p = data; p < bad; p++) {
+    if (size > OCT_TREE_MAX_BYTES)
+        return oct_fail(ctx, OCT_ERR_FORMAT, "%s: %zu bytes; at most %d are read", name, size,
+                        OCT_TREE_MAX_BYTES);
+    if (!(bad = first_bad(text, text + size))) return OCT_OK;
+    for (const uint8_t *p = text; p < bad; p++) {
         column = *p == '\n' ? 1 : column + 1;
         line += *p == '\n';
     }
-    return fail_at(r, line, column, "this is no text (UTF-8 without control characters)");
+    return oct_fail(ctx, OCT_ERR_FORMAT,
+                    "%s:%d:%d: this is no text (UTF-8 without control characters)", name, line,
+                    column);
 }
 
 /*
@@ -336,14 +341,11 @@ oct_status oct_tree_read(oct_arena *a, const char *name, const void *data, size_
     char *text = NULL;
     oct_status st;
 
-    if (size > OCT_TREE_MAX_BYTES)
-        return oct_fail(r.ctx, OCT_ERR_FORMAT, "%s: %zu bytes; at most %d are read", name, size,
-                        OCT_TREE_MAX_BYTES);
     if (size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3)) { /* a byte order mark */
         data = (const char *)data + 3;
         size -= 3;
     }
-    if ((st = check_text(&r, data, size))) return st;
+    if ((st = oct_tree_check_text(r.ctx, name, data, size))) return st;
     if (!(text = oct_alloc(r.ctx, size + 1))) return OCT_ERR_MEMORY;
     if (size) memcpy(text, data, size);
     text[size] = '\0';

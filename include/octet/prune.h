@@ -97,6 +97,51 @@ OCT_API const char *oct_prune_importance_name(int32_t i);
 OCT_API const char *oct_prune_importance_help(int32_t i);
 OCT_API const char *oct_prune_schedule_name(int32_t i);
 
+/** Sparsity: single weights become zero, those that matter least, and layers keep their size. No
+ * kernel of octet is faster for it; files get smaller when they are packed. Strings are needed
+ * during the call only. */
+typedef struct oct_sparsity_options {
+    size_t struct_size; /**< set by oct_sparsity_options_init() */
+    const char *level;  /**< "0.5": the share that becomes zero; "2:4": of each 4 weights along the
+                             input channels 2 do; NULL with `levels` or `zeros` */
+    int32_t local;      /**< 1: the same share of each layer (default 0: layers compete, by weights
+                             divided by their layer's norm) */
+    const char *keep;   /**< PCRE: layers whose name matches keep their weights; NULL: none */
+    const char *only;   /**< PCRE: only layers whose name matches lose weights; NULL: all */
+    int32_t zeros;      /**< 1: instead, what is zero already stays so in training (default 0) */
+    /** \name While training: how the share grows */
+    /**@{*/
+    const char *schedule; /**< one of oct_sparsity_schedule_name() (default "polynomial") */
+    int32_t steps;        /**< epochs in which it grows to the level (default 10) */
+    double initial;       /**< share in the first of them (default 0) */
+    double power;         /**< of "polynomial" (default .9) */
+    const char *levels;   /**< instead: "0:0.3,40:0.5": shares from these epochs on */
+    /**@}*/
+} oct_sparsity_options;
+
+OCT_API void oct_sparsity_options_init_sized(oct_sparsity_options *o, size_t struct_size);
+
+static inline void oct_sparsity_options_init(oct_sparsity_options *o)
+{
+    oct_sparsity_options_init_sized(o, sizeof(*o));
+}
+
+/** What became of the weights. */
+typedef struct oct_sparsity_result {
+    size_t struct_size; /**< set by the caller */
+    int64_t weights, zeros;
+    int32_t n_layers, n_dense; /**< layers with weights; those that lost none */
+} oct_sparsity_result;
+
+/**
+ * A copy of a graph with zeros, which the caller frees; its metadata say so (key
+ * "octet.sparsity"). `result` may be NULL.
+ */
+OCT_API oct_status oct_sparsify(const oct_graph *g, const oct_sparsity_options *options,
+                                oct_graph **out, oct_sparsity_result *result);
+
+OCT_API const char *oct_sparsity_schedule_name(int32_t i); /**< NULL beyond the end */
+
 #ifdef __cplusplus
 }
 #endif

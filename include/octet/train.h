@@ -87,6 +87,7 @@ typedef struct oct_train_options {
      * the call only; NULL: none. */
     const oct_graph *teacher;
     double teacher_weight; /**< of that part of the loss (default 1); < 0: no teacher */
+    const oct_sparsity_options *sparsity; /**< NULL: no weights are set to zero */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);
@@ -182,8 +183,29 @@ OCT_API oct_status oct_train_save(const oct_train *t, const char *path);
  * difference. The job must be new. */
 OCT_API oct_status oct_train_resume(oct_train *t, const char *path);
 
-/** The network inside a checkpoint, which the caller frees. */
+/** Takes the weights, scales and statistics of a checkpoint of the same network, and nothing else:
+ * epochs are counted from the start. The job must be new. */
+OCT_API oct_status oct_train_begin_with(oct_train *t, const char *path);
+
+/** The network inside a checkpoint, which the caller frees: quantized if it was trained so, without
+ * the channels that pruning has set to zero. */
 OCT_API oct_status oct_checkpoint_load(oct_ctx *ctx, const char *path, oct_graph **out);
+
+/** The same, and what was cut out, which the caller frees; NULL: nothing was pruned. */
+OCT_API oct_status oct_checkpoint_load_pruned(oct_ctx *ctx, const char *path, oct_graph **out,
+                                              oct_prune_result **result);
+
+/** What a checkpoint is. */
+typedef struct oct_checkpoint_info {
+    size_t struct_size;   /**< set by the caller */
+    int64_t epoch;        /**< whole epochs that were trained */
+    int32_t is_quantized; /**< 1: of quantization-aware training */
+    int32_t is_pruned;    /**< 1: channels were pruned; 2: more were to go */
+    int32_t is_sparse;    /**< 1: weights were set to zero */
+} oct_checkpoint_info;
+
+OCT_API oct_status oct_checkpoint_describe(oct_ctx *ctx, const char *path,
+                                           oct_checkpoint_info *out);
 /**@}*/
 
 /** Writes a number to the event file, at the current step; nothing if there is none. */

@@ -163,6 +163,11 @@ static oct_status start_pruning(oct_train *t, const oct_graph *g, const oct_trai
     return oct_pruning_new(g, o->prune, &t->pruning);
 }
 
+static oct_status start_sparsity(oct_train *t, const oct_graph *g, const oct_train_options *o)
+{
+    return o->sparsity ? oct_sparse_training_new(g, o->sparsity, &t->sparsity) : OCT_OK;
+}
+
 /* Layers that the scope selects are frozen: parameters, and statistics of norms. */
 static oct_status build_with_frozen(oct_train *t, const oct_graph *g, const oct_graph *teacher,
                                     const oct_train_options *o)
@@ -234,6 +239,7 @@ oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *
     if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, soft, o);
     if (!st) st = start_pruning(t, g, o);
     oct_graph_free(soft);
+    if (!st) st = start_sparsity(t, t->qat ? oct_qat_network(t->qat) : g, o);
     oct_graph_free(adapted);
     OCT_TRY(st);
     if (o->tensorboard) OCT_TRY(oct_events_open(t->ctx, o->tensorboard, &t->events));

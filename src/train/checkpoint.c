@@ -210,6 +210,11 @@ oct_status oct_checkpoint_quantized(const oct_checkpoint *c, oct_graph **out)
     return load_model(c, at, out);
 }
 
+bool oct_checkpoint_is_quantized(const oct_checkpoint *c)
+{
+    return oct_safetensors_find(c->s, OCT_CHECKPOINT_QUANTIZED) >= 0;
+}
+
 /* The average of a value: its own tensor, since averages may have to be divided. */
 static oct_status average(const oct_checkpoint *c, int32_t live, const char *name, oct_arena *a,
                           oct_tensor **out)

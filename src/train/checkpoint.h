@@ -68,4 +68,9 @@ oct_status oct_checkpoint_check_recipe(const oct_checkpoint *c, const char *reci
  */
 oct_status oct_checkpoint_restore(const oct_checkpoint *c, oct_run_state *run);
 
+/* Fills weights and statistics of `run` only. */
+oct_status oct_checkpoint_take(const oct_checkpoint *c, oct_run_state *run);
+
+bool oct_checkpoint_is_quantized(const oct_checkpoint *c);
+
 #endif

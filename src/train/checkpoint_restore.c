@@ -125,6 +125,21 @@ static oct_status copy_part(const oct_checkpoint *c, const part *p, oct_arena *a
     return OCT_OK;
 }
 
+oct_status oct_checkpoint_take(const oct_checkpoint *c, oct_run_state *run)
+{
+    oct_arena *a = oct_arena_new(c->ctx);
+    const part parts[] = {{"param", NULL, run->params, run->weights},
+                          {"state", NULL, run->states, run->stats}};
+    oct_status st = a ? check_network(c, run) : OCT_ERR_MEMORY;
+
+    for (size_t i = 0; i < OCT_COUNT(parts) && !st; i++)
+        if (parts[i].params) st = check_part(c, &parts[i], a);
+    for (size_t i = 0; i < OCT_COUNT(parts) && !st; i++)
+        if (parts[i].params) st = copy_part(c, &parts[i], a);
+    oct_arena_free(a);
+    return st;
+}
+
 static oct_status restore(const oct_checkpoint *c, oct_run_state *run, oct_arena *a)
 {
     part parts[MAX_PARTS];

@@ -190,6 +190,11 @@ oct_status oct_pruning_epoch(oct_pruning *p, const oct_params *params, const flo
     return oct_prune_choose(&p->groups, &p->o);
 }
 
+bool oct_pruning_is_done(const oct_pruning *p, int64_t epochs)
+{
+    return epochs >= (int64_t)p->start + p->steps;
+}
+
 void oct_pruning_apply(const oct_pruning *p, const oct_params *params, float *weights)
 {
     for (int32_t i = 0; i < p->c->n_cuts; i++) {

@@ -25,6 +25,9 @@ oct_status oct_pruning_epoch(oct_pruning *p, const oct_params *params, const flo
 /* Does that choice need gradients? */
 bool oct_pruning_wants_gradients(const oct_pruning *p, int64_t epoch, bool is_begun);
 
+/* Has the share reached its target when so many epochs were trained? */
+bool oct_pruning_is_done(const oct_pruning *p, int64_t epochs);
+
 /* Sets the channels to zero, in weights or in their average. */
 void oct_pruning_apply(const oct_pruning *p, const oct_params *params, float *weights);
 

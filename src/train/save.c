@@ -6,11 +6,15 @@
 #include <string.h>
 
 #include "base/ctx.h"
+#include "base/sized.h"
+#include "prune/sparsity.h"
 #include "train/checkpoint.h"
 #include "train/train.h"
 
-#define NOTE_BATCH "batch" /* of the epoch at work, from 0: what comes next; all: its end */
-#define NOTE_BEST  "best"  /* EPOCH ACCURACY */
+#define NOTE_BATCH  "batch"    /* of the epoch at work, from 0: what comes next; all: its end */
+#define NOTE_BEST   "best"     /* EPOCH ACCURACY */
+#define NOTE_PRUNE  "prune"    /* channels are zero that may be cut out: "all", or "some" of them */
+#define NOTE_SPARSE "sparsity" /* weights are zero */
 
 static void describe(const oct_train *t, oct_run_state *r)
 {
@@ -37,7 +41,7 @@ oct_status oct_train_save(const oct_train *t, const char *path)
 {
     OCT_ENTER(t->ctx);
     char batch[32], best[64];
-    const oct_prop notes[] = {{NOTE_BATCH, batch}, {NOTE_BEST, best}};
+    oct_prop notes[4] = {{NOTE_BATCH, batch}, {NOTE_BEST, best}};
     oct_graph *quantized = NULL;
     oct_run_state r;
     oct_status st = OCT_OK;
@@ -50,6 +54,10 @@ oct_status oct_train_save(const oct_train *t, const char *path)
     r.notes = notes;
     (void)snprintf(best, sizeof(best), "%d %.17g", (int)t->best_epoch, t->best);
     r.n_notes = 2;
+    if (t->pruning)
+        notes[r.n_notes++] =
+            (oct_prop){NOTE_PRUNE, oct_pruning_is_done(t->pruning, t->epoch) ? "all" : "some"};
+    if (t->sparsity) notes[r.n_notes++] = (oct_prop){NOTE_SPARSE, "yes"};
     st = oct_checkpoint_save(t->ctx, path, &r);
     oct_graph_free(quantized);
     return st;
@@ -130,17 +138,89 @@ oct_status oct_train_resume(oct_train *t, const char *path)
     return st;
 }
 
-oct_status oct_checkpoint_load(oct_ctx *ctx, const char *path, oct_graph **out)
+oct_status oct_train_begin_with(oct_train *t, const char *path)
+{
+    OCT_ENTER(t->ctx);
+    oct_checkpoint *c = NULL;
+    oct_run_state r;
+    oct_status st;
+
+    if (t->optimizer.t > 0)
+        return oct_fail(t->ctx, OCT_ERR_STATE,
+                        "a job that was begun cannot begin with another one");
+    OCT_TRY(oct_checkpoint_open(t->ctx, path, &c));
+    describe(t, &r);
+    r.optimizer = NULL;
+    r.ema = NULL;
+    st = oct_checkpoint_take(c, &r);
+    oct_checkpoint_close(c);
+    if (!st && t->s.ema) {
+        oct_ema_start(t->s.ema, t->ema_weights, oct_train_net_weights(t->net), r.params->len);
+        oct_ema_start(t->s.ema, t->ema_running, oct_train_net_running(t->net), r.states->len);
+    }
+    return st;
+}
+
+/* --- networks --- */
+
+/* Channels that pruning set to zero. */
+static oct_status cut(oct_graph **g, oct_prune_result **result)
+{
+    oct_prune_options o;
+    oct_graph *small = NULL;
+    oct_status st;
+
+    oct_prune_options_init(&o);
+    o.zeros = 1;
+    st = oct_prune_run(*g, &o, &small, result);
+    oct_graph_free(*g);
+    *g = small;
+    return st;
+}
+
+oct_status oct_checkpoint_load_pruned(oct_ctx *ctx, const char *path, oct_graph **out,
+                                      oct_prune_result **result)
 {
     OCT_ENTER(ctx);
     oct_checkpoint *c = NULL;
     oct_graph *g = NULL;
     oct_status st;
 
+    if (result) *result = NULL;
     OCT_TRY(oct_checkpoint_open(ctx, path, &c));
     st = oct_checkpoint_quantized(c, &g);
-    if (!st && !g) st = oct_checkpoint_graph(c, oct_checkpoint_has_ema(c), &g);
-    if (!st) *out = g;
+    if (!st && !g) {
+        st = oct_checkpoint_graph(c, oct_checkpoint_has_ema(c), &g);
+        if (!st && oct_checkpoint_note(c, NOTE_PRUNE)) st = cut(&g, result);
+        if (!st && oct_checkpoint_note(c, NOTE_SPARSE)) st = oct_sparse_tell(g, NULL);
+    }
+    if (st)
+        oct_graph_free(g);
+    else
+        *out = g;
     oct_checkpoint_close(c);
     return st;
+}
+
+oct_status oct_checkpoint_load(oct_ctx *ctx, const char *path, oct_graph **out)
+{
+    return oct_checkpoint_load_pruned(ctx, path, out, NULL);
+}
+
+oct_status oct_checkpoint_describe(oct_ctx *ctx, const char *path, oct_checkpoint_info *out)
+{
+    OCT_ENTER(ctx);
+    oct_checkpoint_info all = {.struct_size = sizeof(all)};
+    oct_checkpoint *c = NULL;
+    const char *prune;
+
+    OCT_TRY(oct_checkpoint_open(ctx, path, &c));
+    prune = oct_checkpoint_note(c, NOTE_PRUNE);
+    all.epoch = oct_checkpoint_epoch(c);
+    all.is_quantized = oct_checkpoint_is_quantized(c);
+    all.is_pruned = !prune ? 0 : strcmp(prune, "all") == 0 ? 1 : 2;
+    all.is_sparse = oct_checkpoint_note(c, NOTE_SPARSE) != NULL;
+    oct_checkpoint_close(c);
+    oct_sized_give(out, &all, sizeof(all));
+    return OCT_OK;
 }

@@ -11,6 +11,7 @@
 #include "base/sized.h"
 #include "detect/detector.h"
 #include "optim/gradients.h"
+#include "prune/sparsity.h"
 
 void oct_train_options_init_sized(oct_train_options *o, size_t struct_size)
 {
@@ -72,6 +73,7 @@ void oct_train_free(oct_train *t)
     oct_train_net_free(t->net);
     oct_qat_free(t->qat);
     oct_pruning_free(t->pruning);
+    oct_sparse_training_free(t->sparsity);
     oct_detector_free(t->detector);
     oct_free(t->ctx, t);
 }
@@ -160,6 +162,7 @@ static oct_status train_update(oct_train *t, means *m)
     }
     OCT_TRY(update(t, n, m));
     if (t->pruning) oct_pruning_apply(t->pruning, p, oct_train_net_weights(t->net));
+    if (t->sparsity) oct_sparse_training_apply(t->sparsity, p, oct_train_net_weights(t->net));
     if (t->s.ema) average(t);
     t->batch += n;
     return OCT_OK;
@@ -177,6 +180,18 @@ static oct_status prune(oct_train *t)
     OCT_TRY(oct_pruning_epoch(t->pruning, p, weights, &gradients, t->epoch, t->batch > 0));
     oct_pruning_apply(t->pruning, p, weights);
     if (t->s.ema) oct_pruning_apply(t->pruning, p, t->ema_weights);
+    return OCT_OK;
+}
+
+/* The same of single weights. */
+static oct_status make_sparse(oct_train *t)
+{
+    const oct_params *p = oct_train_net_params(t->net);
+    float *weights = oct_train_net_weights(t->net);
+
+    OCT_TRY(oct_sparse_training_epoch(t->sparsity, p, weights, t->epoch, t->batch > 0));
+    oct_sparse_training_apply(t->sparsity, p, weights);
+    if (t->s.ema) oct_sparse_training_apply(t->sparsity, p, t->ema_weights);
     return OCT_OK;
 }
 
@@ -236,6 +251,7 @@ oct_status oct_train_run(oct_train *t, oct_train_epoch *out)
     if (t->pruning) OCT_TRY(prune(t));
     if (t->batch < t->n_batches) OCT_TRY(oct_batches_seek(t->batches, t->epoch, t->batch));
     oct_train_net_set_epoch(t->net, t->epoch);
+    if (t->sparsity) OCT_TRY(make_sparse(t));
     while (t->batch < t->n_batches) {
         OCT_TRY(oct_progress(t->ctx, what, t->batch, t->n_batches));
         OCT_TRY(train_update(t, &m));
@@ -320,11 +336,28 @@ static oct_status quantized_network(const oct_train *t, bool fit, oct_graph **ou
     return st;
 }
 
+/* Files say how many weights are zero: as they are before they become integers. */
+static oct_status tell_sparsity(const oct_train *t, oct_graph *g)
+{
+    oct_graph *learned = NULL;
+    oct_status st;
+
+    if (!t->qat) return oct_sparse_tell(g, NULL);
+    st = export_network(t, &learned);
+    if (!st) st = oct_sparse_tell(learned, NULL);
+    if (!st)
+        st = oct_graph_set_metadata(g, OCT_SPARSITY_KEY,
+                                    oct_graph_metadata(learned, OCT_SPARSITY_KEY));
+    oct_graph_free(learned);
+    return st;
+}
+
 oct_status oct_train_graph(const oct_train *t, oct_graph **out)
 {
     OCT_ENTER(t->ctx);
 
-    return t->qat ? quantized_network(t, true, out) : export_network(t, out);
+    OCT_TRY(t->qat ? quantized_network(t, true, out) : export_network(t, out));
+    return t->sparsity ? tell_sparsity(t, *out) : OCT_OK;
 }
 
 oct_status oct_train_unaligned(const oct_train *t, oct_graph **out)

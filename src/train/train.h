@@ -12,6 +12,7 @@
 #include "train/pruning.h"
 #include "train/qat.h"
 #include "train/settings.h"
+#include "train/sparsity.h"
 
 struct oct_train {
     oct_ctx *ctx;
@@ -20,9 +21,10 @@ struct oct_train {
     oct_batches *batches;
     oct_train_net *net;
     oct_optimizer optimizer;
-    oct_pruning *pruning; /* NULL: no channels are pruned */
-    const float **grads;  /* of each parameter: the plan's, or those of `sum` */
-    float *sum;           /* gradients of several micro-batches; NULL: each step is one */
+    oct_pruning *pruning;          /* NULL: no channels are pruned */
+    oct_sparse_training *sparsity; /* NULL: no weights are set to zero */
+    const float **grads;           /* of each parameter: the plan's, or those of `sum` */
+    float *sum;                    /* gradients of several micro-batches; NULL: each step is one */
     float *ema_weights, *ema_running; /* NULL: no average */
     float *ranking; /* mean absolute gradients, for the importance of channels; NULL: none */
     int64_t ema_updates;

@@ -78,6 +78,7 @@ typedef struct oct_recipe_job {
     int32_t attach_max_det, attach_pre_nms;
     const char *unpruned;      /**< a network, for the report */
     const char *attach_layout; /**< "nchw" or "nhwc" */
+    const char *compress;      /**< "prune,quantize": jobs in their order; NULL: not said */
 } oct_recipe_job;
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);
@@ -93,8 +94,11 @@ typedef struct oct_recipe_train_job {
     const char *eval_images, *eval_annotations;
     int32_t eval_limit, eval_every, patience;
     const char *checkpoints, *tensorboard; /**< folders */
-    int32_t prune_bn_adapt; /**< pictures that norms of a pruned network are adapted to */
-    const char *teacher;    /**< a network to learn from; NULL: none */
+    int32_t prune_bn_adapt;         /**< pictures that norms of a pruned network are adapted to */
+    const char *teacher;            /**< a network to learn from; NULL: none */
+    const char *resume, *load_from; /**< checkpoints */
+    double max_drop, max_relative_drop; /**< of accuracy; the latter in percent */
+    int32_t qat_epochs;                 /**< of the quantization-aware part of a job */
 } oct_recipe_train_job;
 
 OCT_API void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job);
@@ -107,7 +111,8 @@ OCT_API void oct_recipe_get_quantize(const oct_recipe *r, oct_quantize_options *
 OCT_API void oct_recipe_get_train(const oct_recipe *r, oct_train_options *o);
 OCT_API void oct_recipe_get_prune(const oct_recipe *r, oct_prune_options *o);
 OCT_API void oct_recipe_get_pruning(const oct_recipe *r, oct_train_pruning *o); /**< not `prune` */
-OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o);  /**< to calibrate */
+OCT_API void oct_recipe_get_sparsity(const oct_recipe *r, oct_sparsity_options *o);
+OCT_API void oct_recipe_get_data(const oct_recipe *r, oct_dataset_options *o); /**< to calibrate */
 OCT_API void oct_recipe_get_eval_data(const oct_recipe *r, oct_dataset_options *o);
 
 /** A row of the table of fields; strings are borrowed for ever. */

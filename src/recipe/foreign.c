@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other tools' files: recognised by their keys, translated into octet's words, with notes. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "recipe/recipe.h"
@@ -92,7 +93,7 @@ oct_status oct_adapter_append(oct_adapter *a, const oct_tree *at, const char *pa
 }
 
 /* "Model/Heads[heads]/Head[head1]/Conv[pred]/conv2d_0" to "heads.head1.pred"; "" if it is none. */
-static void module_path(const char *scope, char *out, size_t size)
+void oct_scope_module_path(const char *scope, char *out, size_t size)
 {
     size_t at = 0;
 
@@ -124,7 +125,7 @@ static oct_status scope_entry(oct_adapter *a, const oct_tree *at, const char *te
             return oct_recipe_fail(a->r, a->source, at, "the pattern is too long");
         return OCT_OK;
     }
-    module_path(text, path, sizeof(path));
+    oct_scope_module_path(text, path, sizeof(path));
     if (snprintf(out, 512, "%s", strchr(text, '/') && *path ? path : text) >= 512)
         return oct_recipe_fail(a->r, a->source, at, "the name is too long");
     return OCT_OK;
@@ -222,7 +223,7 @@ static oct_status split_keys(oct_adapter *a, const oct_tree *map, const char *co
             i++;
         if (known[i]) continue;
         if (!oct_recipe_has_key(t->key)) {
-            OCT_TRY(oct_adapter_left_out(a, t->key, "not about quantization after training"));
+            OCT_TRY(oct_adapter_left_out(a, t->key, "of no meaning here"));
             continue;
         }
         OCT_TRY(copy_key(a, t));
@@ -257,6 +258,8 @@ static oct_status read_nncf(oct_adapter *a, const oct_tree *map)
                                         "disable_shape_matching",
                                         "accuracy_aware_training",
                                         "batch_size",
+                                        "epochs",
+                                        "optimizer",
                                         "nncf_compress_postprocessing",
                                         NULL};
 
@@ -313,6 +316,20 @@ static oct_status read_quark(oct_adapter *a, const oct_tree *map)
     return oct_quark_read(a, map);
 }
 
+/* MMDetection's: names of its own classes, which are no words of octet's. */
+static oct_status read_python(oct_adapter *a, const oct_tree *map)
+{
+    const oct_tree *config = oct_tree_get(map, "nncf_config");
+    const oct_tree *all = oct_tree_get(config, "compression");
+    const oct_tree *batch = oct_tree_get(oct_tree_get(map, "data"), "samples_per_gpu");
+
+    a->batch = strtol(oct_tree_text(batch), NULL, 10);
+    if (!(a->out = oct_tree_new(a->r->arena, OCT_TREE_MAP, map))) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_recipe_add_note(a->r, "%s: read as a config of MMDetection", a->source->name));
+    if (all && all->kind != OCT_TREE_SCALAR && all->n > 0) OCT_TRY(oct_nncf_read(a, map));
+    return oct_mmdetection_read(a, map);
+}
+
 /* A file is a tool's if it has one of these keys, alone or under the outer one. */
 static const struct {
     const char *outer; /* may be left out */
@@ -334,9 +351,15 @@ static const struct {
 };
 
 oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct_tree *map,
-                            oct_tree **out)
+                            bool is_python, oct_tree **out)
 {
-    oct_adapter a = {r, s, NULL};
+    oct_adapter a = {.r = r, .source = s};
+
+    if (is_python) {
+        OCT_TRY(read_python(&a, map));
+        *out = a.out;
+        return OCT_OK;
+    }
 
     for (size_t i = 0; i < OCT_COUNT(tools); i++) {
         const oct_tree *inner = tools[i].outer ? oct_tree_get(map, tools[i].outer) : NULL;

@@ -13,22 +13,6 @@ static oct_status need_map(oct_adapter *a, const oct_tree *t, const char *what)
     return oct_recipe_fail(a->r, a->source, t, "'%s' wants keys with values", what);
 }
 
-/* How many pictures a batch has: batch_size, or the first of input_info's sample_size above 1. */
-static long batch_of(const oct_tree *config)
-{
-    const oct_tree *info = oct_tree_get(config, "input_info"), *size;
-    long n = strtol(oct_tree_text(oct_tree_get(config, "batch_size")), NULL, 10);
-
-    if (n > 0) return n;
-    if (info && info->kind == OCT_TREE_LIST) info = info->first;
-    size = oct_tree_get(info, "sample_size");
-    if (size && size->kind == OCT_TREE_LIST && size->first) {
-        n = strtol(oct_tree_text(size->first), NULL, 10);
-        if (n > 1) return n;
-    }
-    return OCT_ADAPTER_BATCH;
-}
-
 static oct_status read_range_type(oct_adapter *a, const oct_tree *range)
 {
     static const struct {
@@ -69,7 +53,8 @@ static oct_status read_range(oct_adapter *a, const oct_tree *range, const oct_tr
         OCT_TRY(
             oct_adapter_done(a, "initializer.range.num_init_samples", samples, "data.subset_size"));
     } else if (!oct_tree_is_null(steps)) {
-        const long batches = strtol(oct_tree_text(steps), NULL, 10), batch = batch_of(config);
+        const long batches = strtol(oct_tree_text(steps), NULL, 10),
+                   batch = oct_nncf_batch(a, config);
 
         if (batches < 1 || batches > 1000000 || batch > 1000)
             return oct_recipe_fail(a->r, a->source, steps,
@@ -82,21 +67,31 @@ static oct_status read_range(oct_adapter *a, const oct_tree *range, const oct_tr
     return read_range_type(a, range);
 }
 
+/* Bits of each layer by search: what it finds is not what octet would give. */
+static oct_status refuse_precision(oct_adapter *a, const oct_tree *t)
+{
+    const char *type = oct_tree_text(oct_tree_get(t, "type"));
+
+    return oct_recipe_fail(a->r, a->source, t,
+                           "initializer.precision (%.40s): octet does not search for bits; "
+                           "'scope_overrides' or octet's 'overrides' set them",
+                           *type ? type : "HAWQ, AutoQ");
+}
+
 static oct_status read_initializer(oct_adapter *a, const oct_tree *init, const oct_tree *config)
 {
     OCT_TRY(need_map(a, init, "initializer"));
     if (!init || init->kind != OCT_TREE_MAP) return OCT_OK;
     OCT_TRY(read_range(a, oct_tree_get(init, "range"), config));
-    for (const oct_tree *t = init->first; t; t = t->next)
-        if (strcmp(t->key, "range") != 0) {
-            char what[128];
+    OCT_TRY(oct_nncf_adaptation(a, init, config));
+    for (const oct_tree *t = init->first; t; t = t->next) {
+        char what[128];
 
-            (void)snprintf(what, sizeof(what), "initializer.%.80s", t->key);
-            OCT_TRY(oct_adapter_left_out(a, what,
-                                         !strcmp(t->key, "batchnorm_adaptation")
-                                             ? "batch normalisation is folded into the layers"
-                                             : "not there yet"));
-        }
+        if (!strcmp(t->key, "range") || !strcmp(t->key, "batchnorm_adaptation")) continue;
+        if (!strcmp(t->key, "precision") && !oct_tree_is_null(t)) return refuse_precision(a, t);
+        (void)snprintf(what, sizeof(what), "initializer.%.80s", t->key);
+        OCT_TRY(oct_adapter_left_out(a, what, "of no meaning here"));
+    }
     return OCT_OK;
 }
 
@@ -175,7 +170,7 @@ static oct_status read_overrides(oct_adapter *a, const oct_tree *t)
     return OCT_OK;
 }
 
-static oct_status read_quantization(oct_adapter *a, const oct_tree *q, const oct_tree *config)
+oct_status oct_nncf_quantization(oct_adapter *a, const oct_tree *q, const oct_tree *config)
 {
     static const oct_adapter_rule rules[] = {
         {"preset", NULL, "preset", NULL, NULL, false},
@@ -202,125 +197,11 @@ static oct_status read_quantization(oct_adapter *a, const oct_tree *q, const oct
                                "ignored_scope"));
     OCT_TRY(oct_adapter_scopes(a, oct_tree_get(q, "target_scopes"), "target_scopes", "only_scope"));
     OCT_TRY(read_initializer(a, oct_tree_get(q, "initializer"), config));
+    OCT_TRY(oct_adapter_append(a, q, "compress", "quantize"));
     OCT_TRY(read_side(a, oct_tree_get(q, "weights"), true));
     OCT_TRY(read_side(a, oct_tree_get(q, "activations"), false));
     OCT_TRY(read_overrides(a, oct_tree_get(q, "scope_overrides")));
     if (oct_tree_get(q, "compression_lr_multiplier"))
         OCT_TRY(oct_adapter_left_out(a, "compression_lr_multiplier", "only training needs it"));
     return oct_adapter_rules(a, q, "quantization", rules, read, "the target decides");
-}
-
-/* The shape of the only input: others have to be named. */
-static oct_status read_input(oct_adapter *a, const oct_tree *info)
-{
-    if (oct_tree_is_null(info)) return OCT_OK;
-    if (info->kind == OCT_TREE_LIST && info->n > 1)
-        return oct_adapter_left_out(a, "input_info", "of several inputs; --input-shape names them");
-    if (info->kind == OCT_TREE_LIST) info = info->first;
-    return oct_adapter_shape(a, oct_tree_get(info, "sample_size"), "input_info.sample_size");
-}
-
-/* Of the keys beside "compression", those that need no more than a word. */
-static oct_status tell_top(oct_adapter *a, const oct_tree *config)
-{
-    static const char *const words[][2] = {{"accuracy_aware_training", "not there yet"},
-                                           {"log_dir", "nothing is written but the result"},
-                                           {"disable_shape_matching", "shapes are not matched"},
-                                           {"batch_size", "only num_init_steps is counted in it"}};
-
-    for (size_t i = 0; i < OCT_COUNT(words); i++)
-        if (oct_tree_get(config, words[i][0]))
-            OCT_TRY(oct_adapter_left_out(a, words[i][0], words[i][1]));
-    return OCT_OK;
-}
-
-/* MMDetection's switch: are the nodes after the last layers with weights quantized, too? */
-static oct_status read_postprocessing(oct_adapter *a, const oct_tree *map)
-{
-    const oct_tree *t = oct_tree_get(map, "nncf_compress_postprocessing");
-    const bool all = !strcasecmp(oct_tree_text(t), "true");
-
-    if (oct_tree_is_null(t)) return OCT_OK;
-    if (!all && strcasecmp(oct_tree_text(t), "false") != 0)
-        return oct_recipe_fail(a->r, a->source, t, "'%s' is true or false", t->key);
-    OCT_TRY(oct_adapter_set(a, t, "tail", all ? "off" : "auto"));
-    return oct_adapter_done(a, t->key, t, all ? "tail off" : "tail auto");
-}
-
-/* Scopes and so on that stand beside "compression" count for all algorithms. */
-static oct_status read_top(oct_adapter *a, const oct_tree *config)
-{
-    const oct_tree *device = oct_tree_get(config, "target_device");
-
-    OCT_TRY(oct_adapter_scopes(a, oct_tree_get(config, "ignored_scopes"), "ignored_scopes",
-                               "ignored_scope"));
-    OCT_TRY(oct_adapter_scopes(a, oct_tree_get(config, "target_scopes"), "target_scopes",
-                               "only_scope"));
-    if (!oct_tree_is_null(device)) {
-        OCT_TRY(oct_adapter_set(a, device, "target_device", oct_tree_text(device)));
-        OCT_TRY(oct_adapter_done(a, "target_device", device, "target_device"));
-    }
-    OCT_TRY(read_input(a, oct_tree_get(config, "input_info")));
-    OCT_TRY(read_postprocessing(a, config));
-    return tell_top(a, config);
-}
-
-/* Keys of a config inside another file that nothing here knows. */
-static oct_status tell_others(oct_adapter *a, const oct_tree *config)
-{
-    static const char *const known[] = {"compression",
-                                        "ignored_scopes",
-                                        "target_scopes",
-                                        "target_device",
-                                        "accuracy_aware_training",
-                                        "input_info",
-                                        "log_dir",
-                                        "disable_shape_matching",
-                                        "batch_size",
-                                        "nncf_compress_postprocessing"};
-
-    for (const oct_tree *t = config->first; t; t = t->next) {
-        size_t i = 0;
-
-        while (i < OCT_COUNT(known) && strcmp(known[i], t->key) != 0)
-            i++;
-        if (i == OCT_COUNT(known))
-            OCT_TRY(oct_adapter_left_out(a, t->key, "not about quantization after training"));
-    }
-    return OCT_OK;
-}
-
-oct_status oct_nncf_read(oct_adapter *a, const oct_tree *map)
-{
-    const oct_tree *inner = oct_tree_get(map, "nncf_config");
-    const oct_tree *config = inner ? inner : map;
-    const oct_tree *all = oct_tree_get(config, "compression");
-    bool found = false;
-
-    for (const oct_tree *t = all->kind == OCT_TREE_LIST ? all->first : all; t;
-         t = all->kind == OCT_TREE_LIST ? t->next : NULL) {
-        const char *name = oct_tree_text(oct_tree_get(t, "algorithm"));
-
-        if (t->kind != OCT_TREE_MAP || !*name)
-            return oct_recipe_fail(a->r, a->source, t, "a compression wants an 'algorithm'");
-        if (!strcmp(name, "quantization")) {
-            if (found) return oct_recipe_fail(a->r, a->source, t, "'quantization' is there twice");
-            found = true;
-            OCT_TRY(read_quantization(a, t, config));
-            continue;
-        }
-        /* What was asked for and not done must not look done. */
-        return oct_recipe_fail(a->r, a->source, oct_tree_get(t, "algorithm"),
-                               "compression algorithm '%.80s' is not there yet; take it out of the "
-                               "file to quantize only",
-                               name);
-    }
-    if (!found)
-        return oct_recipe_fail(a->r, a->source, all,
-                               "no compression here is 'quantization'; others are not there yet");
-    if (inner) {
-        OCT_TRY(tell_others(a, inner));
-        OCT_TRY(read_postprocessing(a, map));
-    }
-    return read_top(a, config);
 }

@@ -240,7 +240,7 @@ static bool says_anything(const oct_recipe *r, const char *group)
 /* The command that such a recipe is for. */
 static const char *command_of(const oct_recipe *r)
 {
-    if (says_anything(r, "prune.")) return "prune";
+    if (says_anything(r, "prune.") || says_anything(r, "sparsity.")) return "prune";
     if (says_anything(r, "qat.") || (says_anything(r, "train.") && says_anything(r, "target")))
         return "qat";
     return says_anything(r, "train.") ? "train" : "quantize";
@@ -289,6 +289,8 @@ static bool decides_numbers(int field)
     case OCT_RECIPE_TRAIN_EVAL_LIMIT:
     case OCT_RECIPE_TRAIN_CHECKPOINTS:
     case OCT_RECIPE_TRAIN_TENSORBOARD:
+    case OCT_RECIPE_TRAIN_RESUME:
+    case OCT_RECIPE_TRAIN_LOAD_FROM:
         return false;
     default:
         return true;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "data/files.h"
+#include "data/python.h"
 #include "recipe/recipe.h"
 
 /* An array field is a pointer and an int32_t behind it: what the copying below relies on. */
@@ -51,27 +52,81 @@ const char *oct_recipe_note(const oct_recipe *r, int32_t i)
 
 /* --- reading --- */
 
+/* Applies a file that was read: own words, or another tool's. */
+static oct_status apply_tree(oct_recipe *r, const char *name, const oct_tree *tree, bool is_python)
+{
+    const oct_recipe_source source = {name, false};
+    oct_tree *own = NULL;
+
+    OCT_TRY(oct_foreign_read(r, &source, tree, is_python, &own));
+    return oct_recipe_apply(r, &source, own ? own : tree);
+}
+
+static oct_status load_bytes(oct_recipe *r, const char *name, const void *data, size_t size,
+                             const oct_python_options *python)
+{
+    oct_tree *tree = NULL;
+
+    if (oct_has_extension(name, ".py") || oct_python_is(data, size)) {
+        OCT_TRY(oct_python_read(r->arena, name, data, size, python, &tree));
+        return apply_tree(r, name, tree, true);
+    }
+    OCT_TRY(oct_tree_read(r->arena, name, data, size, &tree));
+    return tree ? apply_tree(r, name, tree, false) : OCT_OK;
+}
+
+/* MMDetection's command line may give it. */
+static const char *const unset_names[] = {"work_dir", NULL};
+
 oct_status oct_recipe_load_memory(oct_recipe *r, const char *name, const void *data, size_t size)
 {
     OCT_ENTER(r->ctx);
-    const oct_recipe_source source = {name, false};
-    oct_tree *tree = NULL, *own = NULL;
+    const oct_python_options python = {.unset = unset_names};
 
-    OCT_TRY(oct_tree_read(r->arena, name, data, size, &tree));
-    if (!tree) return OCT_OK;
-    OCT_TRY(oct_foreign_read(r, &source, tree, &own));
-    return oct_recipe_apply(r, &source, own ? own : tree);
+    return load_bytes(r, name, data, size, &python);
+}
+
+/* Files of bases stay open until all was read. */
+typedef struct bases {
+    oct_recipe *r;
+    oct_file **v;
+    size_t n, cap;
+} bases;
+
+/* A path of `_base_`, from the folder of the file that has it. */
+static oct_status open_base(void *user, const char *from, const char *path, const char **name,
+                            const void **data, size_t *size)
+{
+    bases *b = user;
+    const char *slash = strrchr(from, '/');
+    oct_file *f = NULL;
+
+    *name = *path == '/' || !slash
+                ? oct_arena_strdup(b->r->arena, path)
+                : oct_arena_printf(b->r->arena, "%.*s/%s", (int)(slash - from), from, path);
+    if (!*name) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_grow(b->r->ctx, &b->v, &b->cap, b->n + 1, sizeof(*b->v)));
+    OCT_TRY(oct_file_map(b->r->ctx, *name, &f));
+    b->v[b->n++] = f;
+    *data = oct_file_data(f);
+    *size = oct_file_size(f);
+    return OCT_OK;
 }
 
 oct_status oct_recipe_load(oct_recipe *r, const char *path)
 {
     OCT_ENTER(r->ctx);
+    bases b = {.r = r};
+    const oct_python_options python = {unset_names, open_base, &b};
     oct_file *f = NULL;
     oct_status st;
 
     OCT_TRY(oct_file_map(r->ctx, path, &f));
-    st = oct_recipe_load_memory(r, path, oct_file_data(f), oct_file_size(f));
+    st = load_bytes(r, path, oct_file_data(f), oct_file_size(f), &python);
     oct_file_unref(f);
+    for (size_t i = 0; i < b.n; i++)
+        oct_file_unref(b.v[i]);
+    oct_free(r->ctx, b.v);
     return st;
 }
 
@@ -157,6 +212,12 @@ void oct_recipe_get_prune(const oct_recipe *r, oct_prune_options *o)
 void oct_recipe_get_pruning(const oct_recipe *r, oct_train_pruning *o)
 {
     copy_set(r, offsetof(oct_recipe_values, pruning), sizeof(r->values.pruning), o, o->struct_size);
+}
+
+void oct_recipe_get_sparsity(const oct_recipe *r, oct_sparsity_options *o)
+{
+    copy_set(r, offsetof(oct_recipe_values, sparsity), sizeof(r->values.sparsity), o,
+             o->struct_size);
 }
 
 void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job)

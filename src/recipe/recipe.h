@@ -65,6 +65,7 @@ typedef struct oct_recipe_values {
     oct_train_options train;
     oct_prune_options prune;
     oct_train_pruning pruning;
+    oct_sparsity_options sparsity;
 } oct_recipe_values;
 
 struct oct_recipe {
@@ -112,7 +113,7 @@ const char *oct_hint_text(oct_hint *h);
 
 /* Is this another tool's file? Then *out is the same in octet's words, and notes were made. */
 oct_status oct_foreign_read(oct_recipe *r, const oct_recipe_source *s, const oct_tree *map,
-                            oct_tree **out);
+                            bool is_python, oct_tree **out);
 oct_status oct_recipe_add_note(oct_recipe *r, const char *fmt, ...) OCT_PRINTF(2, 3);
 
 /* Pictures of a batch, where a file counts in batches and does not say how large they are. */
@@ -123,6 +124,7 @@ typedef struct oct_adapter {
     oct_recipe *r;
     const oct_recipe_source *source;
     oct_tree *out;
+    long batch; /* pictures of a batch, where another part of the file says it; 0: it does not */
 } oct_adapter;
 
 /* Puts a scalar or an entry of a list (for `.names`, `.patterns`) at "group.key". */
@@ -175,6 +177,23 @@ const char *oct_platform_target(const char *name);
 
 /* `map` is the whole file, `params` the part of it that has the settings. */
 oct_status oct_nncf_read(oct_adapter *a, const oct_tree *map);
+/* An algorithm of theirs, of a config; scopes of the config count as well (nncf.c, nncf_prune.c).
+ */
+oct_status oct_nncf_quantization(oct_adapter *a, const oct_tree *q, const oct_tree *config);
+oct_status oct_nncf_pruning(oct_adapter *a, const oct_tree *q, const oct_tree *config);
+oct_status oct_nncf_sparsity(oct_adapter *a, const oct_tree *q, const oct_tree *config);
+oct_status oct_nncf_accuracy_aware(oct_adapter *a, const oct_tree *t);
+/* initializer.batchnorm_adaptation, and how many pictures a batch of theirs has (nncf_job.c). */
+oct_status oct_nncf_adaptation(oct_adapter *a, const oct_tree *init, const oct_tree *config);
+long oct_nncf_batch(const oct_adapter *a, const oct_tree *config);
+
+/* A Python config without its nncf_config (mmdetection.c), and an optimizer of either. */
+oct_status oct_mmdetection_read(oct_adapter *a, const oct_tree *map);
+oct_status oct_training_optimizer(oct_adapter *a, const oct_tree *o);
+
+/* "Model/Heads[heads]/Conv[pred]/conv2d_0" to "heads.pred"; "" if it is none (foreign.c). */
+void oct_scope_module_path(const char *scope, char *out, size_t size);
+
 oct_status oct_nncf_arguments(oct_adapter *a, const oct_tree *map);
 oct_status oct_nncf_advanced(oct_adapter *a, const oct_tree *advanced_parameters);
 oct_status oct_ppq_read(oct_adapter *a, const oct_tree *map);

@@ -89,7 +89,8 @@ static oct_status read_text(const reading *g, const oct_tree *t, const char **ou
                                       {"EMA", oct_ema_name, NULL},
                                       {"AUGMENT", oct_augment_name, NULL},
                                       {"IMPORTANCE", oct_prune_importance_name, NULL},
-                                      {"PRUNE-SCHEDULE", oct_prune_schedule_name, NULL}};
+                                      {"PRUNE-SCHEDULE", oct_prune_schedule_name, NULL},
+                                      {"SPARSITY-SCHEDULE", oct_sparsity_schedule_name, NULL}};
 
     OCT_TRY(scalar(g, t, "a text"));
     if (g->f->metavar && !strcmp(g->f->metavar, "TARGET") && oct_platform_target(t->text))

@@ -2,8 +2,8 @@
 /* octet prune: a network with fewer channels, at once or while it is trained. */
 #include <string.h>
 
+#include "cli/command/compress.h"
 #include "cli/command/prune.h"
-#include "cli/command/train.h"
 #include "cli/guard.h"
 #include "cli/model.h"
 #include "cli/report/report.h"
@@ -42,78 +42,69 @@ static const cli_example examples[] = {
      "Half of the channels of each layer"},
     {"prune net.onnx -o small.onnx --flops-target 0.3 --global --keep head",
      "Where it hurts least, but not in the head"},
+    {"prune net.onnx -o sparse.onnx --sparsity 2:4",
+     "Of each four weights two are zero; train it with --images"},
+    {"prune --recipe nncf_config.py -o out.onnx --images train --annotations train.json",
+     "A job of MMDetection or NNCF, as it is"},
     {"prune net.onnx -o small.onnx --time-target 0.25", "A quarter faster on this machine"},
     {0},
 };
 
-/* Labels give gradients; a network that is compared with itself has none. */
-static bool has_gradients(const oct_recipe *r)
-{
-    oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
-    oct_train_options o;
-
-    oct_train_options_init(&o);
-    oct_recipe_get_train_job(r, &pictures);
-    oct_recipe_get_train(r, &o);
-    return pictures.n_images > 0 && !(o.loss && strcmp(o.loss, "distill") == 0);
-}
-
-/*
- * What to prune, by the recipe and what was typed. Gradients tell far more than weights do, and
- * between layers, too; no layer is to lose much more than the whole network.
- */
-static oct_status fill_options(cli *c, const oct_recipe *r, oct_prune_options *o)
-{
-    double most, target;
-
-    oct_prune_options_init(o);
-    most = o->most;
-    o->importance = NULL;
-    o->most = 0;
-    oct_recipe_get_prune(r, o);
-    target = o->flops_target + o->params_target + o->channels; /* one of them */
-    if (!o->importance && has_gradients(r)) {
-        o->importance = "taylor";
-        o->global = 1;
-        most = target + .2 < most ? target + .2 : most;
-    }
-    if (!o->importance) o->importance = "l2";
-    if (o->most == 0) o->most = most; /* it was not given */
-    if (o->flops_target > 0 || o->params_target > 0 || o->channels > 0 || o->time_target > 0 ||
-        o->zeros)
-        return OCT_OK;
-    return cli_missing(c, "how much to prune: --flops-target 0.4, --params-target, --channels, "
-                          "--time-target or --zeros");
-}
-
 /* --- at once --- */
 
 /* The page shows layers before and after. */
-static oct_status report(cli *c, const cli_train_args *a, const oct_recipe_job *s,
-                         oct_prune_result *r)
+static oct_status report(cli_compress *k, const oct_recipe_job *s, oct_prune_result *r)
 {
-    const cli_train_job j = {.c = c, .a = a, .settings = *s, .pruned = r};
+    const cli_train_job j = {.c = k->c, .a = k->a, .settings = *s, .pruned = r};
 
-    return cli_train_report_pruned(&j);
+    return r ? cli_train_report_pruned(&j) : OCT_OK;
 }
 
-static oct_status prune(cli *c, const cli_train_args *a, const oct_recipe_job *s,
-                        const oct_prune_options *o)
+/* Prunes, sets weights to zero, or both. */
+static oct_status compress(cli_compress *k, const oct_graph *g, oct_graph **out,
+                           oct_prune_result **r, oct_sparsity_result *zeros)
 {
+    oct_graph *small = NULL;
+    oct_status st = OCT_OK;
+
+    if (k->prunes) st = oct_prune_run(g, &k->prune, &small, r);
+    if (!st && k->sparsifies) {
+        st = oct_sparsify(small ? small : g, &k->sparsity, out, zeros);
+        oct_graph_free(small);
+        return st;
+    }
+    *out = small;
+    return st;
+}
+
+static oct_status print(cli_compress *k, const oct_prune_result *r,
+                        const oct_sparsity_result *zeros)
+{
+    const oct_recipe_job *s = &k->settings;
+
+    if (r && k->c->opt.json) return cli_prune_print_json(k->c, r, s->output, false);
+    if (r && !k->c->opt.quiet) cli_prune_print(r, k->model, s->output);
+    return k->sparsifies ? cli_sparsity_print(k->c, zeros, s->output) : OCT_OK;
+}
+
+static oct_status prune(cli_compress *k)
+{
+    oct_recipe_job s = k->settings;
     oct_graph *g = NULL, *small = NULL;
     oct_prune_result *r = NULL;
-    oct_status st = cli_recipe_load_model(c, s, &g);
+    oct_sparsity_result zeros = {.struct_size = sizeof(zeros)};
+    oct_status st;
 
-    if (!st) st = oct_prune_run(g, o, &small, &r);
-    cli_progress_end(c);
+    if (k->model) s.model = k->model;
+    k->model = s.model;
+    st = cli_recipe_load_model(k->c, &s, &g);
+    if (!st) st = compress(k, g, &small, &r, &zeros);
+    cli_progress_end(k->c);
     cli_hold_interrupts();
-    if (!st) st = cli_model_save(c, small, s->output, false);
+    if (!st) st = cli_model_save(k->c, small, s.output, false);
     cli_release_interrupts();
-    if (!st) st = report(c, a, s, r);
-    if (!st && c->opt.json)
-        st = cli_prune_print_json(c, r, s->output, false);
-    else if (!st && !c->opt.quiet)
-        cli_prune_print(r, s->model, s->output);
+    if (!st) st = report(k, &s, r);
+    if (!st) st = print(k, r, &zeros);
     oct_prune_result_free(r);
     oct_graph_free(small);
     oct_graph_free(g);
@@ -131,57 +122,26 @@ static oct_status check_files(cli *c, const oct_recipe_job *s)
     return cli_writes(c, "--output", s->output);
 }
 
-/* --- while training --- */
-
-static oct_status train(cli *c, const cli_train_args *a, const oct_recipe *r,
-                        const oct_prune_options *o, char **files)
-{
-    oct_train_pruning p = {.struct_size = sizeof(p), .steps = 0};
-    oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
-    cli_train_job j = {.c = c, .a = a};
-
-    if (o->mask) return cli_fail(c, OCT_ERR_ARG, "--mask is for pruning without --images");
-    oct_recipe_get_pruning(r, &p);
-    if (!p.schedule) p.schedule = p.steps || p.start ? "exponential" : "baseline";
-    if (!p.steps) p.steps = 10;
-    oct_recipe_get_train_job(r, &pictures);
-    p.prune = o;
-    j.norm_pictures = pictures.prune_bn_adapt;
-    /* All at once: the network is cut first, and trains faster. */
-    if (j.norm_pictures || (strcmp(p.schedule, "baseline") == 0 && !p.start))
-        j.cut = o;
-    else
-        j.prune = &p;
-    return cli_train_job_run(&j, files);
-}
+/* --- the command --- */
 
 static oct_status run(cli *c, const void *argp, char **files)
 {
-    const cli_train_args *a = argp;
-    oct_recipe_job s = {.struct_size = sizeof(s)};
-    oct_recipe_train_job pictures = {.struct_size = sizeof(pictures)};
-    oct_recipe *r = NULL;
-    oct_prune_options o;
-    oct_status st;
+    cli_compress k = {.c = c, .a = argp, .kind = CLI_COMPRESS_PRUNE};
+    oct_status st = cli_compress_start(&k, files);
 
-    st = cli_recipe_read(c, &a->recipe, files, &r);
-    if (!st) {
-        oct_recipe_get_job(r, &s);
-        oct_recipe_get_train_job(r, &pictures);
-        st = fill_options(c, r, &o);
-    }
-    if (!st && a->recipe.print_recipe) {
-        st = cli_recipe_print(r);
-    } else if (!st && pictures.n_images) {
-        st = train(c, a, r, &o, files);
+    if (!st && k.a->recipe.print_recipe) {
+        st = cli_recipe_print(k.recipe);
+    } else if (!st && k.files.n_images) {
+        st = cli_compress_train(&k);
+    } else if (!st && k.quantizes) {
+        st = cli_missing(c, "pictures that the recipe's quantization learns from: --images DIR "
+                            "--annotations FILE");
     } else if (!st) {
-        st = check_files(c, &s);
-        if (!st && a->report) st = cli_report_check(c, a->report, false);
-        if (!st) st = prune(c, a, &s, &o);
+        st = check_files(c, &k.settings);
+        if (!st && k.a->report) st = cli_report_check(c, k.a->report, false);
+        if (!st) st = prune(&k);
     }
-    if (st) cli_recipe_keep_reason(c, st);
-    c->model = NULL;
-    oct_recipe_free(r);
+    cli_compress_end(&k, st);
     return st;
 }
 

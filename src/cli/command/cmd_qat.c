@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet qat: training through the rounding of weights and activations, an INT8 network out. */
-#include "cli/command/train.h"
+#include "cli/command/compress.h"
 
 static const cli_opt opts[] = {
 #define OCT_FIELD           CLI_FIELD_ROW
@@ -49,7 +49,7 @@ static const cli_example examples[] = {
 
 static oct_status run(cli *c, const void *argp, char **files)
 {
-    return cli_train(c, argp, true, files);
+    return cli_compress_run(c, argp, CLI_COMPRESS_QAT, files);
 }
 
 const cli_command cmd_qat = {

@@ -87,6 +87,11 @@ static oct_status read_settings(job *j, char **files)
     if ((st = cli_recipe_read(j->c, j->a, files, &j->recipe))) return st;
     j->settings.struct_size = sizeof(j->settings);
     oct_recipe_get_job(j->recipe, &j->settings);
+    if (j->settings.compress && strcmp(j->settings.compress, "quantize") != 0)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "the recipe asks for more than quantization (compress: %s): octet prune or "
+                        "octet train does what it says",
+                        j->settings.compress);
     if (j->settings.threads) oct_ctx_set_threads(j->c->ctx, j->settings.threads);
     return OCT_OK;
 }

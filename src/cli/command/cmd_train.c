@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet train: a network and labelled pictures in, the network with better weights out. */
-#include "cli/command/train.h"
+#include "cli/command/compress.h"
 #include "cli/model.h"
 
 static const cli_opt opts[] = {
@@ -40,7 +40,7 @@ static const cli_example examples[] = {
 
 static oct_status run(cli *c, const void *argp, char **files)
 {
-    return cli_train(c, argp, false, files);
+    return cli_compress_run(c, argp, CLI_COMPRESS_TRAIN, files);
 }
 
 const cli_command cmd_train = {

@@ -9,6 +9,7 @@
 
 /* Layers and totals; `in` and `out` are the files. */
 void cli_prune_print(const oct_prune_result *r, const char *in, const char *out);
+oct_status cli_sparsity_print(cli *c, const oct_sparsity_result *r, const char *out);
 oct_status cli_prune_print_json(cli *c, const oct_prune_result *r, const char *out, bool one_line);
 
 #endif

@@ -119,3 +119,24 @@ oct_status cli_prune_print_json(cli *c, const oct_prune_result *r, const char *o
     cli_json_free(j);
     return st;
 }
+
+oct_status cli_sparsity_print(cli *c, const oct_sparsity_result *r, const char *out)
+{
+    const double share = r->weights > 0 ? (double)r->zeros / (double)r->weights : 0;
+    cli_json *j;
+    oct_status st;
+
+    if (!c->opt.json && !c->opt.quiet)
+        cli_say(stdout, "%s: %.1f %% of the weights of %d layers are zero, %d layers have none",
+                out, 100 * share, (int)r->n_layers, (int)r->n_dense);
+    if (!c->opt.json) return OCT_OK;
+    j = cli_json_object();
+    cli_json_str(j, "output", out);
+    cli_json_int(j, "weights", r->weights);
+    cli_json_int(j, "zeros", r->zeros);
+    cli_json_int(j, "layers", r->n_layers);
+    cli_json_int(j, "layers_dense", r->n_dense);
+    st = cli_json_line(c, j);
+    cli_json_free(j);
+    return st;
+}

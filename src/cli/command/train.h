@@ -40,12 +40,18 @@ typedef struct cli_training {
     int32_t n_epochs;
 } cli_training;
 
-/* State of one call. What is opened in it is closed by cli_train(). */
+struct cli_compress;
+
+/* One training. What is opened in it is closed by cli_train_job_run(). */
 typedef struct cli_train_job {
     cli *c;
     const cli_train_args *a;
+    struct cli_compress *compress; /* the whole of which it is a part; has the recipe */
     bool is_qat;
-    oct_recipe *recipe;
+    const char *model, *output, *checkpoints; /* in place of the settings'; NULL: those */
+    const char *resume, *begin_with;          /* checkpoints; NULL: none */
+    bool is_second;                           /* another one wrote the model before */
+    oct_recipe *recipe;                       /* borrowed */
     oct_recipe_job settings;
     oct_recipe_train_job files;
     oct_graph *g;
@@ -53,31 +59,44 @@ typedef struct cli_train_job {
     oct_class_names *names;
     oct_preprocess preprocess;
     oct_train_options options;
-    oct_quantize_options quantize;  /* qat */
-    const oct_train_pruning *prune; /* NULL: no channels are pruned */
-    const oct_prune_options *cut;   /* what is cut out before training; NULL: nothing */
-    oct_graph *uncut;               /* the network before that; NULL: nothing was cut out */
-    oct_graph *teacher;             /* the one that --teacher names; NULL: none */
-    int32_t norm_pictures;          /* > 0: not trained; norms are adapted to so many pictures */
-    oct_prune_result *pruned;       /* what was cut out; NULL: nothing */
+    oct_quantize_options quantize;        /* qat */
+    const oct_train_pruning *prune;       /* NULL: no channels are pruned */
+    const oct_prune_options *cut;         /* what is cut out before training; NULL: nothing */
+    oct_graph *uncut;                     /* the network before that; NULL: nothing was cut out */
+    oct_graph *teacher;                   /* the one that --teacher names; NULL: none */
+    const oct_sparsity_options *sparsity; /* NULL: no weights are set to zero */
+    double least;                         /* accuracy that ends the training; < 0: none */
+    int32_t norm_pictures;    /* > 0: not trained; norms are adapted to so many pictures */
+    oct_prune_result *pruned; /* what was cut out; NULL: nothing */
     cli_training t;
     char *folder, *last, *best;
     char *folded, *ptq, *unaligned; /* files of --table; NULL: not written */
 } cli_train_job;
 
-/* The whole command. */
-oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files);
-
-/* The same for a job whose c, a, is_qat and what belongs to pruning are set. */
-oct_status cli_train_job_run(cli_train_job *j, char **files);
+/* All of a job whose first fields, and what belongs to pruning and sparsity, are set. */
+oct_status cli_train_job_run(cli_train_job *j);
 
 /* --- train_open.c --- */
 
-oct_status cli_train_read(cli_train_job *j, char **files); /* settings */
-oct_status cli_train_check(cli_train_job *j);              /* before anything expensive */
+void cli_train_read(cli_train_job *j);        /* settings */
+oct_status cli_train_check(cli_train_job *j); /* before anything expensive */
 oct_status cli_train_open(cli_train_job *j);
 
+/* The folder for checkpoints, to be freed. */
+char *cli_train_folder(const oct_recipe_job *s, const oct_recipe_train_job *files);
+
+/* --- train_goal.c --- */
+
+/* The accuracy that the training is to reach, from that of the float network. */
+oct_status cli_train_goal(cli_train_job *j);
+
+/* After the last epoch: an error if it was not reached. */
+oct_status cli_train_check_goal(cli_train_job *j);
+
 /* --- train_epochs.c --- */
+
+/* Measures a network on the pictures for it. */
+oct_status cli_train_measure(cli_train_job *j, const oct_graph *g, double *accuracy);
 
 oct_status cli_train_epochs(cli_train_job *j);
 oct_status cli_train_write(cli_train_job *j);

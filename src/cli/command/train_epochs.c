@@ -12,10 +12,9 @@
 
 /* --- epochs --- */
 
-static oct_status measure(cli_train_job *j, double *accuracy)
+oct_status cli_train_measure(cli_train_job *j, const oct_graph *g, double *accuracy)
 {
     oct_eval_options o;
-    oct_graph *g = NULL;
     oct_status st;
 
     oct_eval_options_init(&o);
@@ -24,13 +23,21 @@ static oct_status measure(cli_train_job *j, double *accuracy)
     o.names = j->names;
     o.loader_threads = oct_ctx_threads(j->c->ctx);
     j->t.result.struct_size = sizeof(j->t.result);
-    st = oct_train_graph(j->t.train, &g);
-    if (!st) st = oct_eval_run(g, j->truth, &o, &j->t.result, NULL);
+    st = oct_eval_run(g, j->truth, &o, &j->t.result, NULL);
     cli_progress_end(j->c);
+    if (!st) *accuracy = j->t.is_classifier ? j->t.result.top1 : j->t.result.box.ap;
+    return st;
+}
+
+static oct_status measure(cli_train_job *j, double *accuracy)
+{
+    oct_graph *g = NULL;
+    oct_status st = oct_train_graph(j->t.train, &g);
+
+    if (!st) st = cli_train_measure(j, g, accuracy);
     oct_graph_free(g);
     if (st) return st;
     j->t.is_measured = true;
-    *accuracy = j->t.is_classifier ? j->t.result.top1 : j->t.result.box.ap;
     st = oct_train_log(j->t.train, j->t.is_classifier ? "accuracy/top1" : "accuracy/AP", *accuracy);
     if (!st && !j->t.is_classifier)
         st = oct_train_log(j->t.train, "accuracy/AP50", j->t.result.box.ap50);
@@ -86,6 +93,8 @@ static bool is_patient(const cli_train_job *j)
 {
     const int32_t since = j->t.epoch.epoch - j->t.best_epoch;
 
+    if (j->least >= 0 && j->t.best_epoch && j->t.best >= j->least) return false; /* good enough */
+
     return j->files.patience < 1 || !j->t.best_epoch || since < j->files.patience;
 }
 
@@ -134,9 +143,12 @@ oct_status cli_train_write(cli_train_job *j)
         cli_note(j->c, "%s is not there: the network of the last epoch is written", j->best);
         j->t.best_epoch = 0;
     }
-    st = j->t.best_epoch ? oct_checkpoint_load(j->c->ctx, j->best, &g)
-                         : oct_train_graph(j->t.train, &g);
-    if (!st && j->prune) st = cut_zeros(j, &g);
+    if (j->t.best_epoch) {
+        st = oct_checkpoint_load_pruned(j->c->ctx, j->best, &g, j->prune ? &j->pruned : NULL);
+    } else {
+        st = oct_train_graph(j->t.train, &g);
+        if (!st && j->prune) st = cut_zeros(j, &g);
+    }
     if (!st) st = cli_model_keep_outputs(j->c, j->settings.outputs, g);
     if (!st) st = cli_model_save(j->c, g, j->settings.output, false);
     oct_graph_free(g);
@@ -152,12 +164,11 @@ static oct_status print_pruned(cli_train_job *j)
     return OCT_OK;
 }
 
-static oct_status work(cli_train_job *j, char **files)
+static oct_status work(cli_train_job *j)
 {
     oct_status st;
 
-    if ((st = cli_train_read(j, files))) return st;
-    if (j->a->recipe.print_recipe) return cli_recipe_print(j->recipe);
+    cli_train_read(j);
     if ((st = cli_train_check(j))) return st;
     if ((st = cli_train_open(j))) return st;
     if (j->a->show_batch) return oct_train_draw_batch(j->t.train, j->a->show_batch);
@@ -169,12 +180,13 @@ static oct_status work(cli_train_job *j, char **files)
         st = cli_train_print_end(j->c, &j->t, j->settings.output, j->folder);
     if (!st) st = cli_train_report_pruned(j);
     if (!st && j->pruned) st = print_pruned(j);
-    return !st && j->a->table ? cli_table_print_all(j) : st;
+    if (!st && j->a->table && j->is_qat) st = cli_table_print_all(j);
+    return st ? st : cli_train_check_goal(j);
 }
 
-oct_status cli_train_job_run(cli_train_job *j, char **files)
+oct_status cli_train_job_run(cli_train_job *j)
 {
-    const oct_status st = work(j, files);
+    const oct_status st = work(j);
 
     if (st) cli_recipe_keep_reason(j->c, st);
     j->c->model = NULL;
@@ -187,7 +199,6 @@ oct_status cli_train_job_run(cli_train_job *j, char **files)
     oct_graph_free(j->teacher);
     oct_graph_free(j->uncut);
     oct_graph_free(j->g);
-    oct_recipe_free(j->recipe);
     free(j->folder);
     free(j->last);
     free(j->best);
@@ -196,11 +207,4 @@ oct_status cli_train_job_run(cli_train_job *j, char **files)
     free(j->unaligned);
     free(j->t.epochs);
     return st;
-}
-
-oct_status cli_train(cli *c, const cli_train_args *a, bool is_qat, char **files)
-{
-    cli_train_job j = {.c = c, .a = a, .is_qat = is_qat};
-
-    return cli_train_job_run(&j, files);
 }

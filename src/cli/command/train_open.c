@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/classes.h"
+#include "cli/command/compress.h"
 #include "cli/command/train.h"
 #include "cli/data.h"
 #include "cli/guard.h"
@@ -14,17 +15,14 @@
 
 /* --- settings --- */
 
-oct_status cli_train_read(cli_train_job *j, char **files)
+void cli_train_read(cli_train_job *j)
 {
-    oct_status st;
-
-    if ((st = cli_recipe_read(j->c, &j->a->recipe, files, &j->recipe))) return st;
-    j->settings.struct_size = sizeof(j->settings);
-    j->files.struct_size = sizeof(j->files);
-    oct_recipe_get_job(j->recipe, &j->settings);
-    oct_recipe_get_train_job(j->recipe, &j->files);
-    if (j->settings.threads) oct_ctx_set_threads(j->c->ctx, j->settings.threads);
-    return OCT_OK;
+    j->recipe = j->compress->recipe;
+    j->settings = j->compress->settings;
+    j->files = j->compress->files;
+    if (j->model) j->settings.model = j->model;
+    if (j->output) j->settings.output = j->output;
+    if (j->checkpoints) j->files.checkpoints = j->checkpoints;
 }
 
 /* "net.train" beside net.onnx. */
@@ -36,6 +34,37 @@ static char *default_folder(const char *output)
     return cli_format("%.*s.train", (int)len, output);
 }
 
+char *cli_train_folder(const oct_recipe_job *s, const oct_recipe_train_job *files)
+{
+    return files->checkpoints ? cli_format("%s", files->checkpoints)
+                              : default_folder(s->output ? s->output : "");
+}
+
+/* With those around it, as tools whose configs are read make theirs. */
+static oct_status make_folder(cli *c, char *path)
+{
+    for (char *p = path + 1; *p; p++)
+        if (*p == '/') {
+            *p = '\0';
+            (void)mkdir(path, 0777);
+            *p = '/';
+        }
+    if (mkdir(path, 0777) && access(path, W_OK))
+        return cli_fail(c, OCT_ERR_IO, "%s: the folder for checkpoints cannot be made", path);
+    return OCT_OK;
+}
+
+/* The network: of a job of two parts the first one writes its own, between them. */
+static oct_status check_output(cli_train_job *j)
+{
+    const char *final = j->compress->settings.output;
+    oct_status st = OCT_OK;
+
+    if (!j->is_second && (st = cli_check_model_name(j->c, "--output", final))) return st;
+    if (!j->is_second && (st = cli_writes(j->c, "--output", final))) return st;
+    return j->output ? cli_rewrites(j->c, "--checkpoints", j->output) : OCT_OK;
+}
+
 static oct_status check_files(cli_train_job *j)
 {
     oct_status st;
@@ -45,17 +74,13 @@ static oct_status check_files(cli_train_job *j)
     for (int32_t i = 0; i < j->files.n_images; i++)
         cli_reads(j->c, j->files.images[i]);
     if (j->a->show_batch) return cli_writes(j->c, "--show-batch", j->a->show_batch);
-    if ((st = cli_check_model_name(j->c, "--output", j->settings.output))) return st;
-    if ((st = cli_writes(j->c, "--output", j->settings.output))) return st;
-    if (j->a->table && (st = cli_table_files(j))) return st;
-    if (j->a->report && (st = cli_report_check(j->c, j->a->report, true))) return st;
-    j->folder = j->files.checkpoints ? cli_format("%s", j->files.checkpoints)
-                                     : default_folder(j->settings.output);
+    j->folder = cli_train_folder(j->output ? &j->compress->settings : &j->settings, &j->files);
+    if ((st = make_folder(j->c, j->folder))) return st;
+    if ((st = check_output(j))) return st;
+    if (j->a->table && j->is_qat && (st = cli_table_files(j))) return st;
+    if (j->a->report && !j->output && (st = cli_report_check(j->c, j->a->report, true))) return st;
     j->last = cli_format("%s/last.safetensors", j->folder);
     j->best = cli_format("%s/best.safetensors", j->folder);
-    if (mkdir(j->folder, 0777) && access(j->folder, W_OK))
-        return cli_fail(j->c, OCT_ERR_IO, "%s: the folder for checkpoints cannot be made",
-                        j->folder);
     if ((st = cli_rewrites(j->c, "--checkpoints", j->last))) return st;
     return cli_rewrites(j->c, "--checkpoints", j->best);
 }
@@ -206,12 +231,44 @@ static oct_status open_teacher(cli_train_job *j)
     return st;
 }
 
+/* Of quantization-aware training after another one. */
+static int32_t epochs_of_second(const cli_train_job *j)
+{
+    const int32_t n = j->options.epochs;
+
+    if (j->files.qat_epochs) return j->files.qat_epochs;
+    return n > 0 && n < 10 ? n : 10;
+}
+
+/* Channels must all have gone when the last epoch begins: the file would not be what was asked for.
+ */
+static oct_status check_epochs(const cli_train_job *j)
+{
+    oct_train_info i = {.struct_size = sizeof(i)};
+
+    oct_train_describe(j->t.train, &i);
+    if (!j->prune || j->prune->start + j->prune->steps <= i.epochs) return OCT_OK;
+    return cli_fail(j->c, OCT_ERR_ARG,
+                    "channels go until epoch %d (prune.start and prune.epochs), but only %d epochs "
+                    "are trained: --epochs or --prune-epochs",
+                    (int)(j->prune->start + j->prune->steps), (int)i.epochs);
+}
+
+static oct_status begin(cli_train_job *j)
+{
+    oct_status st = check_epochs(j);
+
+    if (!st && j->resume) return oct_train_resume(j->t.train, j->resume);
+    return !st && j->begin_with ? oct_train_begin_with(j->t.train, j->begin_with) : st;
+}
+
 oct_status cli_train_open(cli_train_job *j)
 {
     oct_status st;
 
     oct_train_options_init(&j->options);
     oct_recipe_get_train(j->recipe, &j->options);
+    if (j->is_second) j->options.epochs = epochs_of_second(j);
     if ((st = oct_recipe_lines(j->recipe, &j->options.settings))) return st;
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
     if ((st = cli_model_check_outputs(j->c, j->settings.outputs, j->g))) return st;
@@ -220,12 +277,13 @@ oct_status cli_train_open(cli_train_job *j)
     if (j->norm_pictures > 0) j->options.norm_pictures = j->norm_pictures;
     j->options.prune = j->prune;
     j->options.tensorboard = j->files.tensorboard;
+    j->options.sparsity = j->sparsity;
     if ((st = read_preprocess(j))) return st;
+    if ((st = cli_train_goal(j))) return st;
     if ((st = cut_first(j))) return st;
     if ((st = open_teacher(j))) return st;
     if (j->is_qat && (st = set_quantize(j))) return st;
     st = oct_train_new(j->g, j->images, &j->options, &j->t.train);
     cli_progress_end(j->c);
-    if (st) return st;
-    return j->a->resume ? oct_train_resume(j->t.train, j->a->resume) : OCT_OK;
+    return st ? st : begin(j);
 }

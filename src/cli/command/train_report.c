@@ -76,7 +76,7 @@ static oct_status write_report(const cli_train_job *j, const oct_report_network 
 
 oct_status cli_train_report(cli_train_job *j)
 {
-    if (!j->a->report) return OCT_OK;
+    if (!j->a->report || j->output) return OCT_OK; /* of two trainings, the last one */
     keep_epoch(&j->t);
     return write_report(j, NULL, 0);
 }
@@ -88,5 +88,5 @@ oct_status cli_train_report_networks(cli_train_job *j, const oct_report_network 
 
 oct_status cli_train_report_pruned(const cli_train_job *j)
 {
-    return j->a->report && j->pruned ? write_report(j, NULL, 0) : OCT_OK;
+    return j->a->report && !j->output && j->pruned ? write_report(j, NULL, 0) : OCT_OK;
 }

@@ -26,6 +26,7 @@ static const list lists[] = {
     {"AUGMENT", oct_augment_name},
     {"IMPORTANCE", oct_prune_importance_name},
     {"PRUNE-SCHEDULE", oct_prune_schedule_name},
+    {"SPARSITY-SCHEDULE", oct_sparsity_schedule_name},
     {"PASS,..", oct_pass_name, .is_long = true},
 };
 

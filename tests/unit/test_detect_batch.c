@@ -37,15 +37,31 @@ static oct_tensor *eval(oct_ctx *ctx, const oct_graph *g, int64_t n, int64_t fir
     return y;
 }
 
-static void several_pictures(void **state)
+/* A small map enlarged to the size of a larger one and added to it, with the batch in the size. */
+static void pyramid(fixture *f)
 {
-    fixture *f = *state;
+    oct_builder *b = &f->b;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE}), *small;
+    oct_node *n = oct_emit_node(b, &oct_op_max_pool, &x, 1, 1);
+
+    oct_emit_ints(b, n, "kernel_shape", (int64_t[]){2, 2}, 2);
+    oct_emit_ints(b, n, "strides", (int64_t[]){2, 2}, 2);
+    small = oct_emitted(b, n);
+    n = oct_emit_node(
+        b, &oct_op_resize,
+        (oct_value *[]){small, NULL, NULL, oct_ints(b, (int64_t[]){1, 3, SIDE, SIDE}, 4)}, 4, 1);
+    x = oct_emit(b, &oct_op_add, x, oct_emitted(b, n), NULL);
+    assert_ok(f->ctx, b->status);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+}
+
+static void each_as_if_alone(fixture *f, int32_t rank, const int64_t *dims)
+{
     oct_graph *bound = NULL;
     oct_tensor *all;
 
-    shuffle(f);
     assert_ok(f->ctx, oct_detector_bind(f->g, PICTURES, SIDE, SIDE, &bound));
-    assert_dims(&bound->outputs[0]->type, 3, (int64_t[]){PICTURES, 6, SIDE * SIDE});
+    assert_dims(&bound->outputs[0]->type, rank, dims);
     all = eval(f->ctx, bound, PICTURES, 0);
     for (int64_t i = 0; i < PICTURES; i++) {
         oct_tensor *one = eval(f->ctx, f->g, 1, i);
@@ -55,6 +71,18 @@ static void several_pictures(void **state)
     }
     oct_tensor_unref(all);
     oct_graph_free(bound);
+}
+
+static void several_pictures(void **state)
+{
+    shuffle(*state);
+    each_as_if_alone(*state, 3, (int64_t[]){PICTURES, 6, SIDE * SIDE});
+}
+
+static void several_pyramids(void **state)
+{
+    pyramid(*state);
+    each_as_if_alone(*state, 4, (int64_t[]){PICTURES, 3, SIDE, SIDE});
 }
 
 /* The network as given keeps its shapes. */
@@ -112,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(several_pictures, setup, teardown),
+        cmocka_unit_test_setup_teardown(several_pyramids, setup, teardown),
         cmocka_unit_test_setup_teardown(one_picture, setup, teardown),
         cmocka_unit_test_setup_teardown(computed_targets, setup, teardown),
         cmocka_unit_test_setup_teardown(other_targets_stay, setup, teardown),

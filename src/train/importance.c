@@ -57,9 +57,8 @@ oct_status oct_train_measure_gradients(oct_train *t, int32_t n_pictures)
 
 oct_status oct_train_gradient(void *train, const char *weight, const float **gradient, int64_t *n)
 {
+    OCT_ENTER(((const oct_train *)train)->ctx);
     const oct_train *t = train;
-
-    OCT_ENTER(t->ctx);
     const oct_params *p = oct_train_net_params(t->net);
     const int32_t i = t->ranking ? oct_params_find(p, weight) : -1;
 

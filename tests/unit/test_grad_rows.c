@@ -36,6 +36,8 @@ static const struct {
     {&oct_op_less, DISCRETE},
     {&oct_op_less_or_equal, DISCRETE},
     {&oct_op_non_max_suppression, DISCRETE},
+    {&oct_op_trt_efficient_nms, DISCRETE},
+    {&oct_op_efficient_nms, DISCRETE},
     {&oct_op_not, DISCRETE},
     {&oct_op_one_hot, DISCRETE},
     {&oct_op_or, DISCRETE},

@@ -204,6 +204,7 @@ oct_status oct_checkpoint_load_pruned(oct_ctx *ctx, const char *path, oct_graph 
 
 oct_status oct_checkpoint_load(oct_ctx *ctx, const char *path, oct_graph **out)
 {
+    OCT_ENTER(ctx);
     return oct_checkpoint_load_pruned(ctx, path, out, NULL);
 }
 

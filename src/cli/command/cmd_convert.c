@@ -167,7 +167,8 @@ const cli_command cmd_convert = {
         "(boxes, scores, suppression) stays float32, since pixels above 512 have a step of half a "
         "pixel in float16; so do layers with weights or measured activations beyond 65504, which "
         "are named, and what is quantized. Inputs and outputs stay float32 unless --half-io is "
-        "given. octet itself computes float16 networks correctly, but not faster.\n\n"
+        "given. octet itself computes float16 networks in float32: smaller files, "
+        "not faster ones.\n\n"
         "With --json: nodes, inputs and outputs, each with name, type and shape.",
     .files = file_args,
     .opts = opts,

@@ -78,7 +78,6 @@ static oct_status add_nms(oct_graph *g, const oct_detector *d, oct_attach_nms *o
     const oct_family *f = d->family;
     oct_builder b = {.g = g, .prefix = "nms"};
     oct_head head = {0};
-    int n_changed;
 
     if (!f->attach)
         return oct_fail(g->ctx, OCT_ERR_UNSUPPORTED, "family %s: %s; use nms none", f->name,
@@ -91,11 +90,7 @@ static oct_status add_nms(oct_graph *g, const oct_detector *d, oct_attach_nms *o
     OCT_TRY(b.status);
     OCT_TRY(f->attach(&b, &d->reading, &head));
     OCT_TRY(oct_attach_suppress(&b, head, o));
-    do {
-        n_changed = 0;
-        OCT_TRY(oct_pass_run(&oct_pass_drop_dead, g, &n_changed));
-    } while (n_changed);
-    return OCT_OK;
+    return oct_drop_dead(g);
 }
 
 /* --- the input --- */

@@ -38,3 +38,14 @@ const oct_pass oct_pass_drop_dead = {
     .promise = OCT_PASS_BIT_EXACT,
     .in = OCT_IN_ALL,
 };
+
+oct_status oct_drop_dead(oct_graph *g)
+{
+    int n_changed;
+
+    do {
+        n_changed = 0;
+        OCT_TRY(oct_pass_run(&oct_pass_drop_dead, g, &n_changed));
+    } while (n_changed);
+    return OCT_OK;
+}

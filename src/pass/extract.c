@@ -96,7 +96,7 @@ static oct_status make_input(oct_graph *g, oct_value **cut)
             if (u->in[i] == v) OCT_TRY(oct_node_set_input(u, i, x));
     }
     *cut = x;
-    return OCT_OK;
+    return oct_graph_add_input(g, x);
 }
 
 static oct_status check_outputs(const cuts *outputs, const cuts *inputs)
@@ -123,17 +123,6 @@ static oct_status set_outputs(oct_graph *g, const cuts *outputs)
     g->n_outputs = 0;
     for (int32_t i = 0; i < outputs->n; i++)
         OCT_TRY(oct_graph_add_output(g, outputs->v[i]));
-    return OCT_OK;
-}
-
-static oct_status drop_dead(oct_graph *g)
-{
-    int n_changed;
-
-    do {
-        n_changed = 0;
-        OCT_TRY(oct_pass_run(&oct_pass_drop_dead, g, &n_changed));
-    } while (n_changed);
     return OCT_OK;
 }
 
@@ -164,8 +153,6 @@ static oct_status set_inputs(oct_graph *g, const cuts *inputs)
     for (int32_t i = 0; i < g->n_inputs; i++)
         if (g->inputs[i]) g->inputs[n++] = g->inputs[i];
     g->n_inputs = n;
-    for (int32_t i = 0; i < inputs->n; i++)
-        if (!inputs->v[i]->is_input) OCT_TRY(oct_graph_add_input(g, inputs->v[i]));
     return OCT_OK;
 }
 
@@ -186,7 +173,7 @@ oct_status oct_graph_extract(oct_graph *g, const char *inputs, const char *outpu
     for (int32_t i = 0; i < in.n; i++)
         OCT_TRY(make_input(g, &in.v[i]));
     if (outputs) OCT_TRY(set_outputs(g, &out));
-    OCT_TRY(drop_dead(g));
+    OCT_TRY(oct_drop_dead(g));
     OCT_TRY(set_inputs(g, &in));
     OCT_TRY(oct_graph_infer(g));
     return oct_graph_verify(g);

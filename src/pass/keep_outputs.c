@@ -49,7 +49,6 @@ static oct_status read_names(const oct_graph *g, const char *names, bool *kept)
 static oct_status keep(oct_graph *g, const bool *kept)
 {
     int32_t n = 0;
-    int n_changed;
 
     for (int32_t i = 0; i < g->n_outputs; i++)
         if (!kept[i]) g->outputs[i]->is_output = false;
@@ -59,10 +58,7 @@ static oct_status keep(oct_graph *g, const bool *kept)
         g->outputs[n++] = g->outputs[i];
     }
     g->n_outputs = n;
-    do {
-        n_changed = 0;
-        OCT_TRY(oct_pass_run(&oct_pass_drop_dead, g, &n_changed));
-    } while (n_changed);
+    OCT_TRY(oct_drop_dead(g));
     return oct_graph_verify(g);
 }
 

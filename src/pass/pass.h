@@ -41,6 +41,9 @@ const oct_pass *oct_pass_find(const char *name);
 /* Runs one pass on a graph and all bodies inside it. */
 oct_status oct_pass_run(const oct_pass *p, oct_graph *g, int *n_changed);
 
+/* That pass, until nothing is left that no output needs: what only a removed body read goes too. */
+oct_status oct_drop_dead(oct_graph *g);
+
 /* float16 and bfloat16 inside become float32; inputs and outputs keep their type. A network with
  * bodies, or with operators that make such numbers from nothing, stays as it is. */
 oct_status oct_widen_half(oct_graph *g, bool *changed);

@@ -303,8 +303,6 @@ static oct_status correct(work *w, const layer *l)
 /* The lowered network up to the layers of this level, which become its outputs. */
 static oct_status cut(work *w, oct_graph *g)
 {
-    int n_dropped = 0;
-
     for (int32_t i = 0; i < g->n_outputs; i++)
         g->outputs[i]->is_output = false;
     g->n_outputs = 0;
@@ -316,7 +314,7 @@ static oct_status cut(work *w, oct_graph *g)
                                  w->level[i]->name);
         OCT_TRY(oct_graph_add_output(g, v));
     }
-    return oct_pass_run(&oct_pass_drop_dead, g, &n_dropped);
+    return oct_drop_dead(g);
 }
 
 static oct_status correct_level(work *w, oct_feed *f, int32_t level)

@@ -85,17 +85,6 @@ static oct_status measure(const oct_graph *g, const oct_dataset *images, const o
 
 /* --- the whole --- */
 
-static oct_status drop_dead(oct_graph *g)
-{
-    int n_changed;
-
-    do {
-        n_changed = 0;
-        OCT_TRY(oct_pass_run(&oct_pass_drop_dead, g, &n_changed));
-    } while (n_changed);
-    return OCT_OK;
-}
-
 static oct_status convert(oct_graph *g, const oct_dataset *images, const oct_half_options *o)
 {
     oct_half_plan p = {0};
@@ -109,7 +98,7 @@ static oct_status convert(oct_graph *g, const oct_dataset *images, const oct_hal
         OCT_TRY(oct_half_rewrite(g, &p));
     }
     if (o->half_io) OCT_TRY(oct_half_io(g, o->bf16 ? OCT_DTYPE_BF16 : OCT_DTYPE_F16));
-    OCT_TRY(drop_dead(g));
+    OCT_TRY(oct_drop_dead(g));
     OCT_TRY(oct_graph_infer(g));
     return oct_graph_verify(g);
 }

@@ -52,7 +52,6 @@ static oct_status add_output(oct_graph *g, oct_value *v)
 oct_status oct_block_extract(const oct_graph *whole, const oct_block *b, oct_graph **out)
 {
     oct_graph *g = NULL;
-    int n_dropped = 0;
     oct_status st = OCT_OK;
 
     OCT_TRY(oct_graph_clone(whole, &g));
@@ -61,7 +60,7 @@ oct_status oct_block_extract(const oct_graph *whole, const oct_block *b, oct_gra
         st = cut_above(g, b->in[i]);
     for (int32_t i = 0; i < b->n_out && !st; i++)
         st = add_output(g, as_read(g->values[b->out[i]->id]));
-    if (!st) st = oct_pass_run(&oct_pass_drop_dead, g, &n_dropped);
+    if (!st) st = oct_drop_dead(g);
     if (st)
         oct_graph_free(g);
     else

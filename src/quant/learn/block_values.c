@@ -83,7 +83,6 @@ static oct_status make_echo(const oct_graph *g, oct_plan **plan)
 {
     oct_graph *copy = NULL;
     oct_builder b = {0};
-    int n_dropped = 0;
     oct_status st = OCT_OK;
 
     OCT_TRY(oct_graph_clone(g, &copy));
@@ -96,7 +95,7 @@ static oct_status make_echo(const oct_graph *g, oct_plan **plan)
 
         st = b.status ? b.status : oct_graph_add_output(copy, v);
     }
-    if (!st) st = oct_pass_run(&oct_pass_drop_dead, copy, &n_dropped);
+    if (!st) st = oct_drop_dead(copy);
     if (!st) st = oct_plan_new(copy, NULL, plan);
     oct_graph_free(copy);
     return st;

@@ -135,8 +135,12 @@ static void io_text(const oct_graph *g, const char *path)
     cli_say(stdout, "%s written, %d nodes", path, (int)oct_graph_n_nodes(g));
 }
 
-oct_status cli_model_print_io(cli *c, const oct_graph *g, const char *path)
+oct_status cli_model_write(cli *c, const oct_graph *g, const char *path, bool half)
 {
+    oct_status st;
+
+    c->model = path;
+    if ((st = cli_model_save(c, g, path, half))) return st;
     if (c->opt.json) return io_json(c, g);
     if (!c->opt.quiet) io_text(g, path);
     return OCT_OK;

@@ -62,8 +62,9 @@ const char *cli_dims_text(int32_t rank, const int64_t *dims, char text[CLI_SHAPE
 /* {name, type, shape}: dims are numbers, names or null. */
 cli_json *cli_value_json(const oct_value *v);
 
-/* What a written network takes and gives: lines, or with --json nodes, inputs and outputs. */
-oct_status cli_model_print_io(cli *c, const oct_graph *g, const char *path);
+/* Writes a model as cli_model_save() does, and prints what it takes and gives: lines, or with
+ * --json nodes, inputs and outputs. */
+oct_status cli_model_write(cli *c, const oct_graph *g, const char *path, bool half);
 
 /* The node's name, or its first output's if it has none. */
 const char *cli_node_label(const oct_node *n);

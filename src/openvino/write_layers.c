@@ -59,6 +59,14 @@ static oct_status check_weights(const oct_node *n, const oct_type *t)
 
 /* --- convolutions --- */
 
+/* IR's grouped convolutions have the groups as a dimension of their weights. */
+static oct_ir_at conv_weights(oct_to_ir *w, const oct_node *n, int64_t group)
+{
+    const oct_type to = grouped(&n->in[1]->type, group);
+
+    return group > 1 ? oct_to_ir_reshaped(w, n, n->in[1], &to) : oct_to_ir_in(w, n, 1);
+}
+
 oct_status oct_to_ir_conv(oct_to_ir *w, const oct_node *n)
 {
     const bool has_bias = oct_node_in(n, 2) != NULL;
@@ -70,13 +78,7 @@ oct_status oct_to_ir_conv(oct_to_ir *w, const oct_node *n)
     OCT_TRY(oct_conv_geometry_conv(n, &n->in[0]->type, wt, &g));
     OCT_TRY(need_pads(n, &g));
     in[0] = oct_to_ir_in(w, n, 0);
-    if (g.group > 1) {
-        const oct_type to = grouped(wt, g.group);
-
-        in[1] = oct_to_ir_reshaped(w, n, n->in[1], &to);
-    } else {
-        in[1] = oct_to_ir_in(w, n, 1);
-    }
+    in[1] = conv_weights(w, n, g.group);
     y = oct_to_ir_emit(w, n, has_bias ? "product" : NULL,
                        g.group > 1 ? "GroupConvolution" : "Convolution", "opset1", in, 2,
                        &n->out[0]->type);
@@ -100,13 +102,7 @@ oct_status oct_to_ir_conv_transpose(oct_to_ir *w, const oct_node *n)
     for (int d = 0; d < g.n; d++)
         padding[d] = more && more->kind == OCT_ATTR_INTS && d < more->n ? more->is[d] : 0;
     in[0] = oct_to_ir_in(w, n, 0);
-    if (g.group > 1) {
-        const oct_type to = grouped(wt, g.group);
-
-        in[1] = oct_to_ir_reshaped(w, n, n->in[1], &to);
-    } else {
-        in[1] = oct_to_ir_in(w, n, 1);
-    }
+    in[1] = conv_weights(w, n, g.group);
     y = oct_to_ir_emit(w, n, has_bias ? "product" : NULL,
                        g.group > 1 ? "GroupConvolutionBackpropData" : "ConvolutionBackpropData",
                        "opset1", in, 2, &n->out[0]->type);

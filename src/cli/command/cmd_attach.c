@@ -107,9 +107,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     st = oct_graph_attach(g, &o, &whole);
     oct_graph_free(g);
     if (st) return st;
-    c->model = a->output;
-    st = cli_model_save(c, whole, a->output, false);
-    if (!st) st = cli_model_print_io(c, whole, a->output);
+    st = cli_model_write(c, whole, a->output, false);
     oct_graph_free(whole);
     return st;
 }

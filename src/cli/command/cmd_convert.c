@@ -148,11 +148,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if (!st && !is_ir && (a->half || a->bf16)) st = halve(c, a, &g);
     /* IR has no form for much of the arithmetic on shapes that exporters write, and that folds. */
     if (!st && is_ir) st = oct_graph_simplify(g, NULL);
-    if (!st) {
-        c->model = a->output;
-        st = cli_model_save(c, g, a->output, is_ir && a->half);
-    }
-    if (!st) st = cli_model_print_io(c, g, a->output);
+    if (!st) st = cli_model_write(c, g, a->output, is_ir && a->half);
     oct_graph_free(g);
     return st;
 }

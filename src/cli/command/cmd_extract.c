@@ -45,11 +45,8 @@ static oct_status run(cli *c, const void *argp, char **files)
     if (!a->inputs && !a->outputs) return cli_missing(c, "where to cut: --inputs or --outputs");
     if ((st = cli_check_model_name(c, "--output", a->output))) return st;
     if ((st = cli_model_load(c, files[0], &a->shapes, &g))) return st;
-    if ((st = oct_graph_extract(g, a->inputs, a->outputs))) goto done;
-    c->model = a->output;
-    st = cli_model_save(c, g, a->output, false);
-    if (!st) st = cli_model_print_io(c, g, a->output);
-done:
+    st = oct_graph_extract(g, a->inputs, a->outputs);
+    if (!st) st = cli_model_write(c, g, a->output, false);
     oct_graph_free(g);
     return st;
 }

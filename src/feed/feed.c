@@ -279,6 +279,7 @@ static void fini_worker(void *user, int32_t worker)
 {
     each *e = user;
 
+    if (e->job->end) e->job->end(e->job->user, worker);
     oct_run_free(e->runs[worker]);
 }
 

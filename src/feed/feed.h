@@ -46,6 +46,9 @@ typedef struct oct_feed_job {
     oct_status (*begin)(void *user, int32_t worker, oct_run *r);
     /* After the network ran on item `index`; errors go to `ctx`. May be NULL. */
     oct_status (*one)(void *user, int32_t worker, oct_ctx *ctx, oct_run *r, int64_t index);
+    /* Once for each worker after the last item, also if it never began: frees what is of its
+     * context. On the caller's thread. May be NULL. */
+    void (*end)(void *user, int32_t worker);
     void *user;
 } oct_feed_job;
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** \file
- * Scores: COCO and VOC box metrics, top-1 and top-5, and the evaluation of a whole network.
+ * Scores: COCO and VOC box metrics, top-1 and top-5, the evaluation of a whole network, and how
+ * well one network repeats another.
  */
 #ifndef OCTET_EVAL_H
 #define OCTET_EVAL_H
 
 #include <octet/detect.h>
+#include <octet/error.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -162,6 +164,76 @@ static inline void oct_eval_options_init(oct_eval_options *o)
 OCT_API oct_status oct_eval_run(const oct_graph *g, const oct_dataset *d,
                                 const oct_eval_options *options, oct_eval_result *result,
                                 oct_box_eval **eval);
+
+/** \name Without labels: how well a network repeats the one it was made from */
+/**@{*/
+/** What two networks were compared by. */
+typedef enum oct_compared {
+    OCT_COMPARED_OUTPUTS = 0, /**< noise alone: no family reads their outputs */
+    OCT_COMPARED_BOXES = 1,
+    OCT_COMPARED_CLASSES = 2
+} oct_compared;
+
+/** How to compare. All it points to is needed during the call only. */
+typedef struct oct_compare_options {
+    size_t struct_size;               /**< set by oct_compare_options_init() */
+    const oct_plan_options *plan;     /**< NULL: default */
+    const oct_preprocess *preprocess; /**< NULL: the family's */
+    const char *family;               /**< NULL: auto; "none": noise alone */
+    const oct_nms_options *nms;       /**< NULL: default */
+    double sure;   /**< float detections with a higher score are the truth (default 0.3) */
+    double iou;    /**< overlap from which a box is repeated (default 0.5) */
+    int64_t limit; /**< only the first so many items; 0: all (default) */
+} oct_compare_options;
+
+OCT_API void oct_compare_options_init_sized(oct_compare_options *o, size_t struct_size);
+
+static inline void oct_compare_options_init(oct_compare_options *o)
+{
+    oct_compare_options_init_sized(o, sizeof(*o));
+}
+
+/** What comparing gave; -1: there was nothing to measure. */
+typedef struct oct_compare_result {
+    size_t struct_size; /**< set by the caller: sizeof(oct_compare_result) */
+    int64_t images;
+    int32_t kind; /**< oct_compared */
+    int64_t sure; /**< detections of the float network that are the truth */
+    double ap;    /**< COCO's AP against them, boxes of all classes in one list; 1: the same */
+    double ap50;
+    double repeat; /**< share of them that the other network has too: of the same class, with at
+                        least half the score they need; classifiers: top1 */
+    double added;  /**< share of the other's detections, found in the same way, that are new */
+    double top1;   /**< classifiers: share of pictures with the same best class */
+    double top5;   /**< mean share of the five best classes that both have */
+    double noise;  /**< error power / signal power at the worst output */
+    double cosine; /**< at the output where it is lowest */
+} oct_compare_result;
+
+/** A network with its answers to all items of a dataset: others are compared with it. */
+typedef struct oct_comparison oct_comparison;
+
+/**
+ * Runs the float network over the items. Graph and options are not needed afterwards; the dataset,
+ * of pictures or tensors, must outlive *out, which the caller frees. `options` may be NULL. At most
+ * 16384 numbers of each output are kept of an item, and fewer where there are many items.
+ */
+OCT_API oct_status oct_comparison_new(const oct_graph *exact, const oct_dataset *d,
+                                      const oct_compare_options *options, oct_comparison **out);
+OCT_API void oct_comparison_free(oct_comparison *c); /**< accepts NULL */
+
+/** Runs another network over the same items, prepared in the same way. May be called repeatedly. */
+OCT_API oct_status oct_comparison_run(oct_comparison *c, const oct_graph *other,
+                                      oct_compare_result *result);
+
+/** Error at output i in the last run; returns 0 beyond the end. The name is borrowed from `c`. */
+OCT_API int32_t oct_comparison_output(const oct_comparison *c, int32_t i, const char **name,
+                                      oct_error *error);
+
+/** Both at once, where one network is compared. */
+OCT_API oct_status oct_compare(const oct_graph *exact, const oct_graph *other, const oct_dataset *d,
+                               const oct_compare_options *options, oct_compare_result *result);
+/**@}*/
 
 #ifdef __cplusplus
 }

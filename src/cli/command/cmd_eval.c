@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* octet eval: how well a network does on labelled pictures. */
+/* octet eval: how well a network does on labelled pictures, or how well it repeats another. */
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/classes.h"
 #include "cli/cli.h"
+#include "cli/command/against.h"
 #include "cli/command/measure.h"
 #include "cli/command/score.h"
 #include "cli/data.h"
@@ -13,9 +14,9 @@
 #include "cli/term/table.h"
 
 typedef struct args {
-    const char *images, *annotations, *labels, *family, *preprocess, *results, *qmap;
+    const char *images, *annotations, *labels, *family, *preprocess, *results, *qmap, *against;
     int64_t limit, batch, max_det;
-    double score, iou;
+    double score, iou, sure;
     bool in_float, skip_bad;
 } args;
 
@@ -26,6 +27,11 @@ static const cli_opt opts[] = {
     {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR", .role = CLI_READS,
      .help = "labels: COCO .json, folder of VOC .xml or YOLO .txt, Ultralytics' data.yaml, or a "
              "list 'name class'"},
+    {CLI_STR, "against", offsetof(args, against), "MODEL", .role = CLI_READS,
+     .help = "without labels: the float network whose answers are the truth"},
+    {CLI_F64, "sure", offsetof(args, sure), "S", .max = 1,
+     .help = "with --against: detections of the float network with a higher score are the truth",
+     .def = "0.3"},
     CLI_OPT_LABELS(args),
     {CLI_STR, "family", offsetof(args, family), "FAMILY",
      .help = "how to read the outputs; auto: from their shapes", .def = "auto"},
@@ -70,6 +76,8 @@ static const cli_example examples[] = {
     {"eval best.onnx --annotations data.yaml", "The pictures and labels of Ultralytics' val"},
     {"eval yolov8n.onnx --qmap yolov8n.qmap.json --images val2017 --annotations val2017.json",
      "What the INT8 network will score, to the last digit, without writing it"},
+    {"eval yolov8n_int8.onnx --against yolov8n.onnx --images pictures",
+     "Without labels: how much of what the float network finds is found by this one too"},
     {0},
 };
 
@@ -184,6 +192,16 @@ static oct_status recognise(cli *c, const args *a, const oct_graph *g, oct_prepr
     return OCT_OK;
 }
 
+static void read_options(const args *a, oct_plan_options *plan, oct_nms_options *nms)
+{
+    oct_plan_options_init(plan);
+    plan->simulate = a->in_float;
+    oct_nms_options_init(nms);
+    nms->score = (float)a->score;
+    nms->iou = (float)a->iou;
+    nms->max_detections = (int32_t)(a->max_det > INT16_MAX ? INT16_MAX : a->max_det);
+}
+
 static oct_status evaluate(const args *a, const oct_graph *g, const oct_preprocess *prep, report *p)
 {
     cli *c = p->c;
@@ -192,8 +210,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     oct_eval_options o;
     oct_status st;
 
-    oct_plan_options_init(&plan);
-    plan.simulate = a->in_float;
+    read_options(a, &plan, &nms);
     oct_eval_options_init(&o);
     o.plan = &plan;
     o.family = a->family;
@@ -202,11 +219,7 @@ static oct_status evaluate(const args *a, const oct_graph *g, const oct_preproce
     o.loader_threads = oct_ctx_threads(c->ctx); /* they only work while they lag behind */
     o.results = a->results;
     o.names = p->names;
-    oct_nms_options_init(&nms);
-    nms.score = (float)a->score;
-    nms.iou = (float)a->iou;
     o.nms = &nms;
-    nms.max_detections = (int32_t)(a->max_det > INT16_MAX ? INT16_MAX : a->max_det);
     p->r.struct_size = sizeof(p->r);
     st = oct_eval_run(g, p->d, &o, &p->r, &p->eval);
     cli_progress_end(c);
@@ -229,6 +242,81 @@ static oct_status apply_qmap(cli *c, const char *path, oct_graph **g)
     return OCT_OK;
 }
 
+/* --- without labels --- */
+
+static oct_status print_against(cli *c, const args *a, const oct_compare_result *r,
+                                const oct_comparison *of)
+{
+    cli_json *j;
+    oct_status st;
+
+    if (!c->opt.json) {
+        cli_against_print(stdout, r, of, a->sure);
+        (void)printf("\n%lld images\n", (long long)r->images);
+        return OCT_OK;
+    }
+    j = cli_json_object();
+    cli_against_json(j, r, of);
+    st = cli_json_print(c, j);
+    cli_json_free(j);
+    return st;
+}
+
+static oct_status compare(cli *c, const args *a, const oct_graph *exact, const oct_graph *g,
+                          const oct_dataset *d)
+{
+    oct_compare_result r = {.struct_size = sizeof(r)};
+    oct_comparison *of = NULL;
+    oct_compare_options o;
+    oct_plan_options plan;
+    oct_nms_options nms;
+    oct_preprocess prep;
+    oct_status st;
+
+    oct_compare_options_init(&o);
+    read_options(a, &plan, &nms);
+    o.plan = &plan;
+    o.nms = &nms;
+    o.family = a->family;
+    o.sure = a->sure;
+    if (a->preprocess) {
+        if (oct_graph_preprocess(exact, a->family, a->preprocess, &prep))
+            return cli_fail(c, OCT_ERR_ARG, "option --preprocess: %s", oct_ctx_error(c->ctx));
+        o.preprocess = &prep;
+    }
+    st = oct_comparison_new(exact, d, &o, &of);
+    if (!st) st = oct_comparison_run(of, g, &r);
+    cli_progress_end(c);
+    if (!st) (void)cli_data_notes(c, a->images, d, 0);
+    if (!st) st = print_against(c, a, &r, of);
+    oct_comparison_free(of);
+    return st;
+}
+
+/* The network against the one it was made from. */
+static oct_status run_against(cli *c, const args *a, const char *model)
+{
+    oct_graph *exact = NULL, *g = NULL;
+    oct_dataset *d = NULL;
+    oct_status st;
+
+    if (!a->images) return cli_missing(c, "option --images");
+    if (a->annotations)
+        return cli_fail(c, OCT_ERR_ARG,
+                        "give --annotations or --against, not both: labels or the float network "
+                        "are the truth");
+    if (a->results)
+        return cli_fail(c, OCT_ERR_ARG, "option --results needs --annotations, not --against");
+    if ((st = cli_model_load(c, a->against, NULL, &exact))) return st;
+    if (!(st = cli_model_load(c, model, NULL, &g)) && a->qmap) st = apply_qmap(c, a->qmap, &g);
+    if (!st) st = open_dataset(c, a, &d);
+    if (!st) st = compare(c, a, exact, g, d);
+    oct_dataset_close(d);
+    oct_graph_free(g);
+    oct_graph_free(exact);
+    return st;
+}
+
 static bool is_yaml(const char *path)
 {
     const char *dot = path ? strrchr(path, '.') : NULL;
@@ -246,6 +334,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_preprocess prep;
     oct_status st;
 
+    if (a->against) return run_against(c, a, files[0]);
     if (!a->images && !is_yaml(a->annotations)) return cli_missing(c, "option --images");
     if ((st = cli_labels_load(c, a->labels, &p.names))) goto done;
     if ((st = cli_model_load(c, files[0], NULL, &g))) goto done;
@@ -275,7 +364,7 @@ done:
 
 const cli_command cmd_eval = {
     .name = "eval",
-    .help = "measure a model's accuracy on labelled pictures",
+    .help = "measure a model's accuracy on labelled pictures, or against another model",
     .about =
         "Detectors get COCO's twelve box metrics, classifiers top-1 and top-5. What kind a model "
         "is, how pictures are prepared for it and how its outputs are read is recognised from its "
@@ -291,6 +380,12 @@ const cli_command cmd_eval = {
         "so they need --labels. Where names differ, a table shows which is which.\n\n"
         "Times are sums over the threads that did the work: decoding and scoring run "
         "beside the network.\n\n"
+        "Without labels, --against names the float network: its detections above --sure are the "
+        "truth. Repeated is one that this network finds too, of the same class, with an overlap "
+        "of at least .5 and half the score. AP is taken with all boxes in one list, classes "
+        "apart. Classifiers: how often the best class is the same. Any network, also one that "
+        "no family reads or that is fed with tensors: error power over signal power at each "
+        "output.\n\n"
         "With --json: ap, ap50, ap75, ap_small, ap_medium, ap_large, ar1, ar10, ar100, ar_small, "
         "ar_medium, ar_large, voc_map50, per_class, ap_noise (half the 95 % interval of AP, by "
         "bootstrap over the pictures), resamples, precision50 and precision (mean of the classes "
@@ -298,7 +393,9 @@ const cli_command cmd_eval = {
         "points of recall, at IoU 0.5 and over all IoUs) for detectors, top1 and "
         "top5 for classifiers; images, seconds, peak_rss_mb, family, matched, classes (class, "
         "name, "
-        "category, category_id). null: nothing to measure.",
+        "category, category_id). With --against: kind (boxes, classes, outputs), images, "
+        "detections, repeat, added, ap, ap50, top1, top5, noise, cosine, outputs (name, noise, "
+        "cosine, mse). null: nothing to measure.",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(args),

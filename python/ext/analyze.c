@@ -252,7 +252,7 @@ static PyObject *report(PyObject *self, PyObject *args)
         failed = pyo_settings_leave(&s, p.exact->context, state, st);
     }
     Py_DECREF(dir);
-    return failed ? NULL : Py_NewRef(Py_None);
+    return failed ? NULL : pyo_ref(Py_None);
 }
 
 static PyMethodDef functions[] = {

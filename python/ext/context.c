@@ -184,7 +184,7 @@ static PyObject *get_progress(PyObject *self, void *unused)
     PyObject *p = ((pyo_context *)self)->progress;
 
     (void)unused;
-    return Py_NewRef(p ? p : Py_None);
+    return pyo_ref(p ? p : Py_None);
 }
 
 static int set_progress(PyObject *self, PyObject *value, void *unused)
@@ -197,7 +197,7 @@ static int set_progress(PyObject *self, PyObject *value, void *unused)
         PyErr_SetString(PyExc_TypeError, "progress is a function of (what, done, total)");
         return -1;
     }
-    c->progress = value && value != Py_None ? Py_NewRef(value) : NULL;
+    c->progress = value && value != Py_None ? pyo_ref(value) : NULL;
     Py_XDECREF(old);
     return 0;
 }
@@ -247,6 +247,6 @@ int pyo_context_setup(PyObject *module)
         "memory, io, format, shape, type, unsupported, arg, state, cancelled.",
         NULL, members);
     Py_DECREF(members);
-    if (!pyo.error || PyModule_AddObjectRef(module, "Error", pyo.error)) return -1;
+    if (!pyo.error || pyo_add_object(module, "Error", pyo.error)) return -1;
     return pyo_add_type(module, &spec, &pyo.context);
 }

@@ -49,7 +49,7 @@ static pyo_dataset *new_dataset(pyo_context *c)
 {
     pyo_dataset *d = pyo_new(pyo.dataset);
 
-    if (d) d->context = (pyo_context *)Py_NewRef((PyObject *)c);
+    if (d) d->context = (pyo_context *)pyo_ref((PyObject *)c);
     return d;
 }
 
@@ -157,7 +157,7 @@ static PyObject *open_source(PyObject *self, PyObject *args)
     if (get_strings(inputs, false, &names)) return NULL;
     oct_source_options_init(&o);
     if ((d = new_dataset(c))) {
-        d->next = Py_NewRef(next);
+        d->next = pyo_ref(next);
         d->n_inputs = names.n;
         d->tensors = oct_ctx_new(NULL);
         o.next = on_next;
@@ -237,13 +237,14 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)pyo_refuse_new},
     {Py_tp_dealloc, (void *)dataset_dealloc},
     {Py_tp_methods, methods},
     {0, NULL},
 };
 
-static PyType_Spec spec = {"octet._octet.Dataset", sizeof(pyo_dataset), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+static PyType_Spec spec = {"octet._octet.Dataset", sizeof(pyo_dataset), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
 
 static PyMethodDef functions[] = {
     {"open_files", open_files, METH_VARARGS,

@@ -195,8 +195,8 @@ static PyObject *detector_make(PyTypeObject *type, PyObject *args, PyObject *key
     (void)keywords;
     if (!PyArg_ParseTuple(args, "O!s#", pyo.network, &n, &json, &size)) return NULL;
     if (!(d = pyo_new(type))) return NULL;
-    d->context = (pyo_context *)Py_NewRef((PyObject *)n->context);
-    d->network = Py_NewRef((PyObject *)n);
+    d->context = (pyo_context *)pyo_ref((PyObject *)n->context);
+    d->network = pyo_ref((PyObject *)n);
     if (!(d->p = calloc(1, sizeof(*d->p)))) PyErr_NoMemory();
     if (!d->p || !(state = pyo_enter(d->context))) {
         Py_DECREF(d);

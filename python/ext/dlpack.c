@@ -94,7 +94,7 @@ PyObject *pyo_dlpack_export(pyo_tensor *t)
         free(d);
         return NULL;
     }
-    d->user = Py_NewRef((PyObject *)t);
+    d->user = pyo_ref((PyObject *)t);
     return capsule;
 }
 

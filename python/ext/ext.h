@@ -3,9 +3,7 @@
 #ifndef PYO_EXT_H
 #define PYO_EXT_H
 
-#define Py_LIMITED_API 0x030b0000 /* the first in which the buffer protocol is part of it */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "compat.h" /* before all else: Python.h is in it */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,7 +17,7 @@
 
 typedef struct pyo_module {
     PyTypeObject *context, *tensor, *network, *session, *run, *dataset, *quantized, *detector,
-        *analysis, *training;
+        *training;
     PyObject *error;   /* octet.Error */
     PyObject *asarray; /* numpy.asarray; NULL: numpy is not there */
 } pyo_module;
@@ -42,6 +40,9 @@ int pyo_train_setup(PyObject *module);
 /* A new object of a type whose struct begins with PyObject_HEAD, zeroed behind it. */
 void *pyo_new(PyTypeObject *type);
 void pyo_free(PyObject *self); /* the end of each tp_dealloc */
+
+/* tp_new of types whose objects only octet makes. */
+PyObject *pyo_refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords);
 
 /* --- contexts (context.c) --- */
 

@@ -11,7 +11,7 @@ int pyo_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **slot)
     const char *name = strrchr(spec->name, '.') + 1;
 
     *slot = (PyTypeObject *)PyType_FromSpec(spec);
-    return *slot ? PyModule_AddObjectRef(module, name, (PyObject *)*slot) : -1;
+    return *slot ? pyo_add_object(module, name, (PyObject *)*slot) : -1;
 }
 
 void *pyo_new(PyTypeObject *type)
@@ -28,6 +28,13 @@ void pyo_free(PyObject *self)
 
     release(self);
     Py_DECREF(type);
+}
+
+PyObject *pyo_refuse_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    (void)args, (void)keywords;
+    PyErr_Format(PyExc_TypeError, "%R: only octet's functions make such objects", (PyObject *)type);
+    return NULL;
 }
 
 /* --- what there is to choose from --- */

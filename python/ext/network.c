@@ -9,7 +9,7 @@
 static PyObject *value_shape(const oct_value *v)
 {
     const int32_t rank = oct_value_rank(v);
-    PyObject *t = rank < 0 ? Py_NewRef(Py_None) : PyTuple_New(rank);
+    PyObject *t = rank < 0 ? pyo_ref(Py_None) : PyTuple_New(rank);
 
     for (int32_t i = 0; t && i < rank; i++) {
         const int64_t n = oct_value_dim(v, i);
@@ -158,7 +158,7 @@ static PyThreadState *enter_to_change(pyo_network *n)
 
 static PyObject *done(pyo_network *n, PyThreadState *state, oct_status st)
 {
-    return pyo_leave(n->context, state, st) ? NULL : Py_NewRef(Py_None);
+    return pyo_leave(n->context, state, st) ? NULL : pyo_ref(Py_None);
 }
 
 static PyObject *simplify(PyObject *self, PyObject *args)
@@ -227,7 +227,7 @@ static PyObject *save_onnx(PyObject *self, PyObject *args)
         pyo_leave(n->context, state, oct_onnx_save(n->graph, PyBytes_AsString(path), &o)))
         state = NULL;
     Py_DECREF(path);
-    return state ? Py_NewRef(Py_None) : NULL;
+    return state ? pyo_ref(Py_None) : NULL;
 }
 
 static PyObject *save_openvino(PyObject *self, PyObject *args)
@@ -245,7 +245,7 @@ static PyObject *save_openvino(PyObject *self, PyObject *args)
         pyo_leave(n->context, state, oct_openvino_save(n->graph, PyBytes_AsString(path), &o)))
         state = NULL;
     Py_DECREF(path);
-    return state ? Py_NewRef(Py_None) : NULL;
+    return state ? pyo_ref(Py_None) : NULL;
 }
 
 static PyObject *load(PyObject *self, PyObject *args)
@@ -289,9 +289,9 @@ PyObject *pyo_network_new(pyo_context *c, oct_graph *g, PyObject *keeps, bool is
         if (!is_borrowed) oct_graph_free(g);
         return NULL;
     }
-    n->context = (pyo_context *)Py_NewRef((PyObject *)c);
+    n->context = (pyo_context *)pyo_ref((PyObject *)c);
     n->graph = g;
-    n->keeps = Py_XNewRef(keeps);
+    n->keeps = pyo_xref(keeps);
     n->is_borrowed = is_borrowed;
     return (PyObject *)n;
 }
@@ -314,7 +314,7 @@ static void network_dealloc(PyObject *self)
 static PyObject *get_context(PyObject *self, void *unused)
 {
     (void)unused;
-    return Py_NewRef((PyObject *)((pyo_network *)self)->context);
+    return pyo_ref((PyObject *)((pyo_network *)self)->context);
 }
 
 static PyMethodDef methods[] = {
@@ -338,14 +338,15 @@ static PyGetSetDef getset[] = {
 };
 
 static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)pyo_refuse_new},
     {Py_tp_dealloc, (void *)network_dealloc},
     {Py_tp_methods, methods},
     {Py_tp_getset, getset},
     {0, NULL},
 };
 
-static PyType_Spec spec = {"octet._octet.Network", sizeof(pyo_network), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+static PyType_Spec spec = {"octet._octet.Network", sizeof(pyo_network), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
 
 static PyMethodDef functions[] = {
     {"load", load, METH_VARARGS, "(context, path): a network of any kind octet reads."},

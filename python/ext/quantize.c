@@ -24,8 +24,8 @@ static PyObject *quantize(PyObject *self, PyObject *args)
         return NULL;
     n = (pyo_network *)network;
     if (!(d = pyo_dataset_of(images, n->context)) || !(q = pyo_new(pyo.quantized))) return NULL;
-    q->context = (pyo_context *)Py_NewRef((PyObject *)n->context);
-    q->keeps = Py_NewRef(network);
+    q->context = (pyo_context *)pyo_ref((PyObject *)n->context);
+    q->keeps = pyo_ref(network);
     if (!(state = pyo_enter(n->context))) {
         Py_DECREF(q);
         return NULL;
@@ -101,7 +101,7 @@ static PyObject *save(PyObject *self, PyObject *args,
         pyo_leave(q->context, state, write(q->q, PyBytes_AsString(path))))
         state = NULL;
     Py_DECREF(path);
-    return state ? Py_NewRef(Py_None) : NULL;
+    return state ? pyo_ref(Py_None) : NULL;
 }
 
 static PyObject *save_qmap(PyObject *self, PyObject *args)
@@ -212,13 +212,14 @@ static PyMethodDef methods[] = {
 };
 
 static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)pyo_refuse_new},
     {Py_tp_dealloc, (void *)quantized_dealloc},
     {Py_tp_methods, methods},
     {0, NULL},
 };
 
-static PyType_Spec spec = {"octet._octet.Quantized", sizeof(pyo_quantized), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+static PyType_Spec spec = {"octet._octet.Quantized", sizeof(pyo_quantized), 0, Py_TPFLAGS_DEFAULT,
+                           slots};
 
 static PyMethodDef functions[] = {
     {"quantize", quantize, METH_VARARGS, "(network, dataset, settings, source)"},

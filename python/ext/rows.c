@@ -6,7 +6,7 @@
 
 PyObject *pyo_text(const char *s)
 {
-    if (!s) return Py_NewRef(Py_None);
+    if (!s) return pyo_ref(Py_None);
     return PyUnicode_DecodeUTF8(s, (Py_ssize_t)strlen(s), "replace");
 }
 
@@ -35,7 +35,7 @@ static PyObject *error_row(const oct_error *e)
         PYO_FIELD(oct_error, kl, PYO_REAL),
     };
 
-    if (e->noise < 0) return Py_NewRef(Py_None);
+    if (e->noise < 0) return pyo_ref(Py_None);
     return pyo_row(fields, PYO_COUNT(fields), e);
 }
 

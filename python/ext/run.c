@@ -45,7 +45,7 @@ pyo_run *pyo_run_take(pyo_session *s)
     pyo_run *r = pyo_new(pyo.run);
 
     if (!r) return NULL;
-    r->session = (pyo_session *)Py_NewRef((PyObject *)s);
+    r->session = (pyo_session *)pyo_ref((PyObject *)s);
     if (s->n_ready) {
         r->slot = s->ready[--s->n_ready];
     } else if (make_slot(r)) {
@@ -73,12 +73,12 @@ static void run_dealloc(PyObject *self)
 }
 
 static PyType_Slot slots[] = {
+    {Py_tp_new, (void *)pyo_refuse_new},
     {Py_tp_dealloc, (void *)run_dealloc},
     {0, NULL},
 };
 
-PyType_Spec pyo_run_spec = {"octet._octet.Run", sizeof(pyo_run), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+PyType_Spec pyo_run_spec = {"octet._octet.Run", sizeof(pyo_run), 0, Py_TPFLAGS_DEFAULT, slots};
 
 /* --- inputs --- */
 
@@ -194,7 +194,7 @@ static int bind_given(pyo_call *c, int32_t i, PyObject *array)
         return -1;
     }
     if (pyo_view_check(v, what, io->info.dtype, io->info.rank, io->info.dims)) return -1;
-    c->arrays[i] = Py_NewRef(array);
+    c->arrays[i] = pyo_ref(array);
     st = oct_run_bind_output(c->run->slot.run, i, (void *)(uintptr_t)v->data, v->size);
     return st ? pyo_run_failed(c->run, st) : 0;
 }

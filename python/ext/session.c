@@ -46,8 +46,8 @@ static PyObject *session_make(PyTypeObject *type, PyObject *args, PyObject *keyw
                                      &simulate, &plain, &default_dim))
         return NULL;
     if (!(s = pyo_new(type))) return NULL;
-    s->context = (pyo_context *)Py_NewRef((PyObject *)n->context);
-    s->network = Py_NewRef((PyObject *)n);
+    s->context = (pyo_context *)pyo_ref((PyObject *)n->context);
+    s->network = pyo_ref((PyObject *)n);
     oct_plan_options_init(&o);
     o.n_threads = threads;
     o.simulate = simulate;
@@ -121,7 +121,7 @@ static PyObject *call(PyObject *self, PyObject *args, PyObject *keywords)
         return NULL;
     }
     if (!(list = run_list(self, is_one ? PyTuple_GetItem(args, 0) : args, NULL, 1))) return NULL;
-    out = PyList_Size(list) == 1 ? Py_NewRef(PyList_GetItem(list, 0)) : PyList_AsTuple(list);
+    out = PyList_Size(list) == 1 ? pyo_ref(PyList_GetItem(list, 0)) : PyList_AsTuple(list);
     Py_DECREF(list);
     return out;
 }
@@ -136,7 +136,7 @@ static PyObject *io_rows(PyObject *self, bool outputs)
 
     for (int32_t i = first; list && i < first + n; i++) {
         const oct_io_info *o = &s->io[i].info;
-        PyObject *shape = o->rank < 0 ? Py_NewRef(Py_None) : pyo_dims(o->rank, o->dims);
+        PyObject *shape = o->rank < 0 ? pyo_ref(Py_None) : pyo_dims(o->rank, o->dims);
 
         if (pyo_append(list, Py_BuildValue("(ONN)", s->io[i].name,
                                            pyo_text(oct_dtype_name((oct_dtype)o->dtype)), shape)))

@@ -97,7 +97,7 @@ pyo_tensor *pyo_tensor_wrap(int32_t dtype, int32_t rank, const int64_t *dims, vo
     t->dtype = dtype;
     t->rank = rank;
     if (rank) memcpy(t->dims, dims, (size_t)rank * sizeof(*dims));
-    t->owner = Py_XNewRef(owner);
+    t->owner = pyo_xref(owner);
     set_shape(t);
     return t;
 }
@@ -137,7 +137,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     if (is_packed) return PyBuffer_FillInfo(view, self, t->data, (Py_ssize_t)t->size, 0, flags);
     *view = (Py_buffer){
         .buf = t->data,
-        .obj = Py_NewRef(self),
+        .obj = pyo_ref(self),
         .len = (Py_ssize_t)t->size,
         .itemsize = kinds[t->dtype].bits / 8,
         .ndim = t->rank,

@@ -56,10 +56,10 @@ static PyObject *training_make(PyTypeObject *type, PyObject *args, PyObject *key
         (calibration != Py_None && !pyo_dataset_of(calibration, n->context)))
         return NULL;
     if (!(t = pyo_new(type))) return NULL;
-    t->context = (pyo_context *)Py_NewRef((PyObject *)n->context);
-    t->network = Py_NewRef((PyObject *)n);
-    t->data = Py_NewRef(data);
-    t->calibration = calibration == Py_None ? NULL : Py_NewRef(calibration);
+    t->context = (pyo_context *)pyo_ref((PyObject *)n->context);
+    t->network = pyo_ref((PyObject *)n);
+    t->data = pyo_ref(data);
+    t->calibration = calibration == Py_None ? NULL : pyo_ref(calibration);
     if (!(state = pyo_enter(t->context))) {
         Py_DECREF(t);
         return NULL;
@@ -140,7 +140,7 @@ static PyObject *file(PyObject *self, PyObject *args, bool is_read)
         if (pyo_leave(t->context, state, st)) state = NULL;
     }
     Py_DECREF(path);
-    return state ? Py_NewRef(Py_None) : NULL;
+    return state ? pyo_ref(Py_None) : NULL;
 }
 
 static PyObject *save(PyObject *self, PyObject *args)

@@ -138,8 +138,9 @@ test-python: configure wheel $(WHEEL_TEST)/ready
 	@ninja -C $(BUILD) octet
 	@$(WHEEL_TEST)/bin/python -m pip install -q --disable-pip-version-check --no-deps --force-reinstall \
 		$(BUILD)-wheel/dist/*.whl
-	@OCTET_PROGRAM=$(abspath $(BUILD)/octet) PYTHONPATH= $(WHEEL_TEST)/bin/pytest -q -p no:cacheprovider \
-		$(PYTEST) python/tests
+	@OCTET_PROGRAM=$(abspath $(BUILD)/octet) OCTET_WHEEL=$$(ls $(CURDIR)/$(BUILD)-wheel/dist/*.whl) \
+		OCTET_TORCH=$(if $(wildcard $(LOSS_PEERS)/ready),$(abspath $(LOSS_PEERS)/bin/python)) \
+		PYTHONPATH= $(WHEEL_TEST)/bin/pytest -q -p no:cacheprovider $(PYTEST) python/tests
 
 C_FILES = find examples include python src tests tools -name '*.c' -o -name '*.h'
 

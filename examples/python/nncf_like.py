@@ -52,7 +52,7 @@ nncf.quantize(exported_model, calibration_dataset, fast_bias_correction=False)
 nncf.quantize(exported_model, calibration_dataset, subset_size=1000)
 names = [layer["name"] for layer in quantized_model.layers]
 nncf.quantize(exported_model, calibration_dataset, ignored_scope=nncf.IgnoredScope(names=names[:1]))
-nncf.quantize(exported_model, calibration_dataset, ignored_scope=nncf.IgnoredScope(types=["Gemm"]))
+nncf.quantize(exported_model, calibration_dataset, ignored_scope=nncf.IgnoredScope(types=["Linear"]))
 regex = f".*{names[-1]}.*"
 nncf.quantize(exported_model, calibration_dataset, ignored_scope=nncf.IgnoredScope(patterns=regex))
 subgraph = nncf.Subgraph(inputs=names[:1], outputs=names[:1])

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantizing: kinds of data, settings, the same bytes as the program, what goes wrong."""
 import signal
+import subprocess
+import sys
 import threading
+import types
 
 import numpy
 import octet
@@ -152,6 +155,51 @@ def test_exceptions_of_the_data_come_out(net, items, after):
     assert octet.quantize(net, items[:1]).summary["layers_total"] == 3
 
 
+class Broken:
+    """Data that raises where it is asked to: beginning, length, an item, its shape, its memory."""
+
+    def __init__(self, items, where):
+        self.items, self.where = items, where
+        self.dtype = items[0].dtype
+
+    def _raise_in(self, where):
+        if self.where == where:
+            raise Oops(where)
+
+    def __len__(self):
+        self._raise_in("len")
+        return len(self.items)
+
+    def __iter__(self):
+        self._raise_in("iter")
+        yield self.items[0]
+        self._raise_in("next")
+        yield self if self.where in ("shape", "dlpack") else self.items[1]
+
+    @property
+    def shape(self):
+        self._raise_in("shape")
+        return self.items[0].shape
+
+    def __dlpack__(self, **_):
+        raise Oops("dlpack")
+
+
+@pytest.mark.parametrize("where", ["len", "iter", "next", "shape", "dlpack"])
+def test_exceptions_inside_iterators_come_out(net, items, where):
+    with pytest.raises(Oops, match=where):
+        octet.quantize(net, Broken(items, where))
+    with pytest.raises(Oops):
+        octet.quantize(net, (Broken(items, "shape") if i else x for i, x in enumerate(items)))
+    for kind in (SystemExit, KeyboardInterrupt, GeneratorExit):
+        def leave(x):
+            raise kind
+
+        with pytest.raises(kind):
+            octet.quantize(net, items, transform=leave)
+    assert octet.quantize(net, items[:1]).summary["images"] == 1
+
+
 def test_progress_is_told_and_may_stop(net, items):
     told = []
     octet.quantize(net, items, progress=lambda *a: told.append(a))
@@ -163,6 +211,28 @@ def test_progress_is_told_and_may_stop(net, items):
     with pytest.raises(Oops):
         octet.quantize(net, items, progress=stop)
     octet.quantize(net, items, progress=True)
+
+
+def test_progress_is_shown_by_tqdm(net, items, monkeypatch):
+    bars = []
+
+    class Bar:
+        def __init__(self, total, desc, leave):
+            self.total, self.n = total, 0
+            bars.append((desc, self))
+
+        def update(self, n):
+            self.n += n
+
+        def close(self):
+            self.closed = True
+
+    module = types.ModuleType("tqdm.auto")
+    module.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    octet.quantize(net, items, progress=True)
+    assert bars and all(b.closed and 0 < b.n <= b.total for _, b in bars)
 
 
 def test_a_callback_cannot_use_the_network_at_work(net, items):
@@ -193,6 +263,31 @@ def test_interrupts_stop_the_work(net, items):
     with pytest.raises(KeyboardInterrupt):
         octet.quantize(net, items * 20, transform=hit)
     assert octet.quantize(net, items).summary["images"] == 6
+
+
+LONG = """
+import sys
+import octet
+
+def told(*_):
+    sys.stdout.write("x")
+    sys.stdout.flush()
+
+octet.train(sys.argv[1], sys.argv[2], sys.argv[3], epochs=10000, batch=8, augment="none",
+            progress=told).run()
+"""
+
+
+def test_ctrl_c_stops_octet_at_work(demo, pictures, tmp_path):
+    """Ctrl-C from outside, while octet computes."""
+    demo.save(tmp_path / "fp32.onnx")
+    with subprocess.Popen([sys.executable, "-c", LONG, tmp_path / "fp32.onnx", pictures / "val",
+                           pictures / "val.json"], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE) as child:
+        assert child.stdout.read(1) == b"x"
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+    assert b"KeyboardInterrupt" in errors and child.returncode == -signal.SIGINT
 
 
 def test_threads_quantize_one_network(net, items):

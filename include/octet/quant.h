@@ -123,6 +123,10 @@ typedef struct oct_quantize_summary {
     int64_t learned_from; /**< pictures */
     double learned_before, learned_after; /**< error power / signal power of what the last layers
                                              give, on pictures that were not learned from */
+    int32_t scales_kept;    /**< of a network that was quantized already: scales that are still
+                               the file's; -1: it was float */
+    int32_t scales_fitted;  /**< that are new, since the target cannot hold the file's */
+    int32_t scales_missing; /**< of activations that the file has in float */
 } oct_quantize_summary;
 
 /** Why a layer is computed in float. More may be added at the end. */
@@ -176,6 +180,10 @@ OCT_API const char *oct_observer_help(const char *name); /**< NULL: there is non
  * Quantizes. The graph is not changed, and like the dataset needed during the call only, on the
  * thread of its context; octet's own threads run the network. Progress goes to the context's
  * callback. `options` may be NULL. The caller frees *out, before the graph's context.
+ *
+ * A network that is quantized already is made for another target: scales and codes are the file's
+ * wherever the target can hold them. `images` may be NULL then; otherwise activations that have no
+ * scale in the file are calibrated.
  */
 OCT_API oct_status oct_quantize(const oct_graph *g, const oct_dataset *images,
                                 const oct_quantize_options *options, oct_quantized **out);

@@ -87,6 +87,16 @@ static oct_status solve_activations(job *j)
     return oct_solve_activations(j->q->m, j->c);
 }
 
+static oct_status take_activations(job *j)
+{
+    return oct_retarget_activations(j->q->m, j->q->file, &j->q->from_file);
+}
+
+static oct_status take_weights(job *j)
+{
+    return oct_retarget_weights(j->q->m, j->q->file, &j->q->from_file);
+}
+
 static oct_status fall_back(job *j)
 {
     return oct_fallback(j->q->m, j->q->target, j->c);
@@ -160,6 +170,13 @@ static oct_status cancel_residues(job *j)
     return oct_cancel_bias_residues(j->q->m, j->c);
 }
 
+/* When a stage is left out. */
+enum {
+    PICTURES = 1u << 0,   /* it needs pictures */
+    FROM_FLOAT = 1u << 1, /* it is for networks that were float */
+    FROM_CODES = 1u << 2, /* and for those that were quantized already */
+};
+
 /*
  * In processing order. Placing has made the qmap, with points that have no scales yet; each stage
  * may write to it what its row says, and oct_qpoint_set() and its like refuse anything else.
@@ -167,21 +184,31 @@ static oct_status cancel_residues(job *j)
 static const struct stage {
     const char *name;
     oct_status (*run)(job *j);
-    unsigned writes;
+    unsigned writes, only;
 } stages[] = {
-    {"choose observers", choose_observers, 0},
-    {"calibrate", calibrate, 0},
-    {"activation scales", solve_activations, OCT_QWRITES_SCALES},
+    {"choose observers", choose_observers, 0, PICTURES},
+    {"calibrate", calibrate, 0, PICTURES},
+    {"activation scales", solve_activations, OCT_QWRITES_SCALES, PICTURES},
+    {"the file's activation scales", take_activations,
+     OCT_QWRITES_SCALES | OCT_QWRITES_STATES | OCT_QWRITES_REASONS, FROM_CODES},
     {"fallback", fall_back,
-     OCT_QWRITES_POINTS | OCT_QWRITES_SCALES | OCT_QWRITES_STATES | OCT_QWRITES_REASONS},
-    {"ORT signs", set_ort_signs, OCT_QWRITES_SCALES},
-    {"weight scales", solve_weights, OCT_QWRITES_SCALES},
-    {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES},
-    {"bias correction", correct_bias, OCT_QWRITES_SHIFTS},
-    {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS | OCT_QWRITES_SCALES},
-    {"bias scales", solve_biases, OCT_QWRITES_SCALES},
-    {"bias residues", cancel_residues, OCT_QWRITES_CODES},
+     OCT_QWRITES_POINTS | OCT_QWRITES_SCALES | OCT_QWRITES_STATES | OCT_QWRITES_REASONS,
+     FROM_FLOAT},
+    {"ORT signs", set_ort_signs, OCT_QWRITES_SCALES, 0},
+    {"weight scales", solve_weights, OCT_QWRITES_SCALES, 0},
+    {"the file's weight scales", take_weights, OCT_QWRITES_SCALES, FROM_CODES},
+    {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES, 0},
+    {"bias correction", correct_bias, OCT_QWRITES_SHIFTS, FROM_FLOAT},
+    {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS | OCT_QWRITES_SCALES, FROM_FLOAT},
+    {"bias scales", solve_biases, OCT_QWRITES_SCALES, 0},
+    {"bias residues", cancel_residues, OCT_QWRITES_CODES, PICTURES},
 };
+
+static bool is_left_out(const job *j, unsigned only)
+{
+    return ((only & PICTURES) && !j->f) || ((only & FROM_FLOAT) && j->q->file) ||
+           ((only & FROM_CODES) && !j->q->file);
+}
 
 static oct_status run_stages(oct_quantized *q, oct_feed *f)
 {
@@ -189,6 +216,7 @@ static oct_status run_stages(oct_quantized *q, oct_feed *f)
     oct_status st = oct_calibration_new(q->bound, &j.c);
 
     for (size_t i = 0; i < OCT_COUNT(stages) && !st; i++) {
+        if (is_left_out(&j, stages[i].only)) continue;
         q->m->stage = stages[i].name;
         q->m->may_write = stages[i].writes;
         st = stages[i].run(&j);
@@ -260,36 +288,77 @@ oct_status oct_quantized_lower(const oct_quantized *q, oct_graph **out)
     return OCT_OK;
 }
 
+/* Corrections move weights, whose codes are there already. */
+static oct_status check_retarget(const oct_quantized *q)
+{
+    const oct_quantize_options *o = &q->o;
+
+    if (o->equalize || o->align_channels || o->smooth_quant > 0 || o->hard_activations ||
+        oct_reconstruct_wanted(o))
+        return oct_fail(q->ctx, OCT_ERR_ARG,
+                        "equalizing, aligning, smoothing, learning and hard activations need the "
+                        "float network; this one is quantized already");
+    return OCT_OK;
+}
+
+/* The network that is quantized, with the shapes of the data; *f NULL: no pictures. */
+static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_dataset *images,
+                               oct_feed **f)
+{
+    const oct_feed_options feeding = {.preprocess = q->o.preprocess, .family = q->o.family};
+
+    q->corrected = (oct_corrections){-1, -1, -1, -1, -1};
+    OCT_TRY(oct_quantize_normalise(g, &q->g));
+    OCT_TRY(oct_retarget_open(&q->g, &q->file));
+    if (!q->file && !images)
+        return oct_fail(q->ctx, OCT_ERR_ARG,
+                        "pictures to calibrate on are missing, and the network has no scales of "
+                        "its own");
+    if (q->file)
+        OCT_TRY(check_retarget(q));
+    else
+        OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
+    if (images) return oct_feed_new(q->g, images, &feeding, &q->bound, f);
+    return oct_graph_clone(q->g, &q->bound);
+}
+
+static void sum_up(oct_quantized *q)
+{
+    oct_quantize_summary *s = &q->summary;
+
+    s->tail = q->m ? q->m->tail_text : NULL;
+    s->best_for = q->target->best_for;
+    s->equalized = q->corrected.equalized;
+    s->smoothed = q->corrected.smoothed;
+    s->aligned = q->corrected.aligned;
+    s->hardened = q->corrected.hardened;
+    s->learned = q->corrected.learned;
+    s->learned_from = q->learned.pictures;
+    s->learned_before = q->learned.before;
+    s->learned_after = q->learned.after;
+    s->scales_kept = q->file ? q->from_file.kept : -1;
+    s->scales_fitted = q->file ? q->from_file.fitted : -1;
+    s->scales_missing = q->file ? q->from_file.missing : -1;
+}
+
 static oct_status work(oct_quantized *q, const oct_graph *g, const oct_dataset *images)
 {
     const int64_t start = oct_time_ns();
-    const oct_feed_options feeding = {.preprocess = q->o.preprocess, .family = q->o.family};
     oct_feed *f = NULL;
     oct_status st;
 
     OCT_TRY(oct_target_find(q->ctx, q->o.target, &q->target));
-    OCT_TRY(oct_quantize_normalise(g, &q->g));
-    OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
-    OCT_TRY(oct_feed_new(q->g, images, &feeding, &q->bound, &f));
+    OCT_TRY(open_network(q, g, images, &f));
     st = oct_place(q->bound, q->target, &q->o, &q->m);
     if (!st) st = oct_quantized_list_layers(q);
     if (!st) st = run_stages(q, f);
     if (!st) st = oct_quantized_list_layers(q); /* again: fallback has switched points off */
-    if (!st) st = oct_quantized_measure(q, f);
+    if (!st && f) st = oct_quantized_measure(q, f);
     if (!st && q->before) st = oct_lower(q->before, NULL, &q->unaligned);
     oct_feed_free(f);
     if (!st) st = rehome(q);
     if (!st) st = oct_quantized_lower(q, &q->qdq);
-    q->summary.tail = q->m ? q->m->tail_text : NULL;
-    q->summary.best_for = q->target->best_for;
-    q->summary.equalized = q->corrected.equalized;
-    q->summary.smoothed = q->corrected.smoothed;
-    q->summary.aligned = q->corrected.aligned;
-    q->summary.hardened = q->corrected.hardened;
-    q->summary.learned = q->corrected.learned;
-    q->summary.learned_from = q->learned.pictures;
-    q->summary.learned_before = q->learned.before;
-    q->summary.learned_after = q->learned.after;
+    sum_up(q);
     q->summary.seconds = (double)(oct_time_ns() - start) * 1e-9;
     return st;
 }

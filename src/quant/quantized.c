@@ -99,6 +99,7 @@ void oct_quantized_free(oct_quantized *q)
     oct_graph_free(q->unaligned);
     oct_qmap_free(q->before);
     oct_qmap_free(q->m);
+    oct_qmap_free(q->file);
     oct_graph_free(q->bound);
     oct_graph_free(q->exact);
     oct_graph_free(q->g);
@@ -180,6 +181,10 @@ oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
     OCT_ENTER(q->ctx);
 
+    if (q->file)
+        return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
+                        "a qmap goes with a float file, but the network was quantized already; "
+                        "save the quantized file alone");
     if (oct_corrections_any(&q->corrected))
         return oct_fail(
             q->ctx, OCT_ERR_UNSUPPORTED,

@@ -7,6 +7,7 @@
 
 #include "quant/correct/correct.h"
 #include "quant/learn/reconstruct.h"
+#include "quant/retarget.h"
 #include "quant/solve/solve.h"
 
 struct oct_quantized {
@@ -16,8 +17,10 @@ struct oct_quantized {
     const oct_target *target;
     oct_graph *g;              /* normalised float network */
     oct_corrections corrected; /* how its weights differ from those of the file */
-    oct_graph *bound;          /* the same with the shapes of the data */
-    oct_graph *exact;          /* that before blocks learned other weights; NULL: none did */
+    oct_qmap *file;            /* what it was quantized with before; NULL: it was float */
+    oct_retargeted from_file;
+    oct_graph *bound; /* the same with the shapes of the data */
+    oct_graph *exact; /* that before blocks learned other weights; NULL: none did */
     oct_reconstruction learned;
     oct_qmap *m;
     oct_graph *qdq;

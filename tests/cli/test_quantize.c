@@ -18,8 +18,23 @@ static void quantizes_and_tells(void **state)
     must_contain(p->last.out, "next       measure it: octet eval out.onnx");
     assert_int_equal(octet(p, "inspect out.onnx"), 0);
     must_contain(p->last.out, "QuantizeLinear");
-    (void)octet(p, "quantize out.onnx -o twice.onnx --images img");
-    must_contain(p->last.err, "quantizing nodes already; start from the float network");
+}
+
+/* A file that is quantized already needs no pictures. */
+static void makes_files_for_other_targets(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(octet(p, QUANTIZE), 0);
+    assert_int_equal(octet(p, "quantize out.onnx -o twice.onnx --target tensorrt"), 0);
+    must_contain(p->last.err, "layers of out.onnx are quantized already: their scales and codes");
+    must_contain(p->last.out, "written    twice.onnx, for target tensorrt");
+    must_contain(p->last.out, "scales     ");
+    assert_int_equal(octet(p, "quantize twice.onnx -o third.xml --target openvino --json"), 0);
+    must_contain(p->last.out, "\"scales_kept\": ");
+    assert_int_equal(octet(p, "quantize third.xml -o fourth.onnx --target ort"), 0);
+    assert_int_equal(octet(p, "quantize out.onnx -o x.onnx --report r"), 2);
+    must_contain(p->last.err, "--report shows pictures");
 }
 
 static void prints_json(void **state)
@@ -483,6 +498,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, files_setup, place_teardown)
     const struct CMUnitTest tests[] = {
         TEST(quantizes_and_tells),
+        TEST(makes_files_for_other_targets),
         TEST(prints_json),
         TEST(a_report_is_written_with_the_network),
         TEST(long_words_wrap_behind_commas),

@@ -56,6 +56,8 @@ static const cli_example examples[] = {
     {"quantize --recipe net.yaml --target tensorrt", "Use them, with one change"},
     {"quantize yolo_nas.onnx -o whole.onnx --images calib --attach-preprocess auto --nms onnx",
      "An INT8 network that takes bytes and gives boxes, as octet attach makes it"},
+    {"quantize int8.onnx -o int8.xml --target openvino",
+     "A network that is quantized already, for another runtime: its own scales, no pictures"},
     {"quantize yolo_nas.onnx -o npu.onnx --images calib --target npu-pow2 --outputs boxes,scores",
      "For NPUs that shift, without the outputs that only training needs"},
     {0},
@@ -135,9 +137,8 @@ static oct_status check_settings(job *j)
     oct_recipe_get_data(j->recipe, &d);
     if (!s->model) return cli_missing(j->c, "MODEL");
     if (!s->output) return cli_missing(j->c, "option --output (-o OUT.onnx)");
-    if (!d.images)
-        return cli_fail(j->c, OCT_ERR_ARG,
-                        "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
+    if (!d.images && s->report)
+        return cli_fail(j->c, OCT_ERR_ARG, "--report shows pictures: give it some with --images");
     if ((st = check_files(j, &d))) return st;
     return s->report ? cli_report_check(j->c, s->report, false) : OCT_OK;
 }
@@ -151,6 +152,7 @@ static oct_status read_preprocess(job *j)
     oct_status st;
 
     j->report.c = j->c;
+    if (!j->images) return OCT_OK;
     st = cli_quantize_assume(&j->report, j->g, j->options.family, words, j->images, &j->preprocess);
     if (!st && words) j->options.preprocess = &j->preprocess;
     return st;
@@ -169,8 +171,8 @@ static oct_status open_data(job *j)
     d.need_files = truth.need_files = 1;
     j->c->model = NULL; /* errors here are about the data */
     j->images_name = d.images;
-    st = cli_dataset_open(j->c, &d, &j->images);
-    if (!st) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
+    st = d.images ? cli_dataset_open(j->c, &d, &j->images) : OCT_OK;
+    if (!st && d.images) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
     if (!st && j->settings.eval) st = cli_dataset_open(j->c, &truth, &j->truth);
     if (!st) st = cli_labels_load(j->c, j->settings.labels, &j->names);
     if (!st) j->c->model = model;
@@ -186,17 +188,25 @@ static void warn_of_device(const job *j)
                  j->options.target_device, j->options.target);
 }
 
-/* Such a file is accepted, but layers that are integer already are left alone. */
-static void warn_if_quantized(const job *j)
+/* Pictures may be left out if the file has scales of its own. */
+static oct_status check_scales(const job *j)
 {
-    int n = 0;
+    oct_quant_info info = {.struct_size = sizeof(info)};
+    oct_dataset_options d;
 
-    for (const oct_node *node = oct_graph_first_node(j->g); node; node = oct_node_next(node))
-        n += strstr(oct_node_op(node), "QuantizeLinear") ||
-             !strncmp(oct_node_op(node), "QLinear", 7);
-    if (n)
-        cli_note(j->c, "note: %s has %d quantizing nodes already; start from the float network",
-                 j->settings.model, n);
+    oct_dataset_options_init(&d);
+    oct_recipe_get_data(j->recipe, &d);
+    oct_graph_quant_info(j->g, &info);
+    if (info.layers_quantized)
+        cli_note(j->c,
+                 "note: %d of %d layers of %s are quantized already: their scales and codes are "
+                 "kept where target %s can hold them",
+                 (int)info.layers_quantized, (int)info.layers_total, j->settings.model,
+                 j->options.target);
+    else if (!d.images)
+        return cli_fail(j->c, OCT_ERR_ARG,
+                        "pictures to calibrate on are missing: --images DIR, or --data FILE.npz");
+    return OCT_OK;
 }
 
 /* Before minutes of work: can the network be scored on these labels? */
@@ -224,7 +234,7 @@ static oct_status open_all(job *j)
     warn_of_device(j);
     if ((st = cli_recipe_load_model(j->c, &j->settings, &j->g))) return st;
     if ((st = cli_model_keep_outputs(j->c, j->settings.outputs, j->g))) return st;
-    warn_if_quantized(j);
+    if ((st = check_scales(j))) return st;
     if ((st = open_data(j))) return st;
     if ((st = check_labels(j))) return st;
     return read_preprocess(j);
@@ -338,7 +348,7 @@ static oct_status quantize(job *j)
     st = oct_quantize(j->g, j->images, &j->options, &j->q);
     cli_progress_end(j->c);
     if (st) return st;
-    (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
+    if (j->images) (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
     if (j->options.int8_io) cli_model_codes_note(j->c, oct_quantized_graph(j->q));
     if ((st = cli_quantize_write(j->c, j->q, &j->settings, j->options.family))) return st;
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
@@ -398,6 +408,10 @@ const cli_command cmd_quantize = {
         "goes OUT.quant_cfg.json, with all scales in PPQ's form. The same inputs and settings give "
         "the "
         "same bytes.\n\n"
+        "A network that is quantized already, by octet or another tool, is made for another target "
+        "with its own scales and the codes of its weights, where the target can hold them; it "
+        "needs no pictures. With pictures, activations that the file has in float are calibrated "
+        "for the target; without, they stay float.\n\n"
         "Recipe and command line use the same words; docs/recipe.md lists them. A list that is "
         "typed replaces the recipe's. Which nodes a pattern takes, 'octet inspect MODEL --filter "
         "^PATTERN' shows.\n\n"
@@ -413,7 +427,9 @@ const cli_command cmd_quantize = {
         "(pictures), equalized, smoothed, aligned, hardened (places that were "
         "changed; null: not asked for), learned (layers; null: not asked for), blocks (first, "
         "last, layers, noise_before, noise_after, put_back, undone: of --adaround and --lsq), "
-        "learned_before, learned_after (noise / signal of what the last layers give).",
+        "learned_before, learned_after (noise / signal of what the last layers give), scales_kept, "
+        "scales_fitted, scales_missing (of a network that was quantized already; null: it was "
+        "float).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(cli_recipe_args),

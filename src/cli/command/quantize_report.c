@@ -202,10 +202,42 @@ static void print_blocks(const oct_quantized *q, int n_learned)
     cli_table_free(t);
 }
 
+/* Of a network that was quantized already. */
+static void print_scales(const oct_quantize_summary *s)
+{
+    if (s->scales_kept < 0) return;
+    cli_fact(stdout, COLUMN, "scales", "%d are the file's%s", (int)s->scales_kept,
+             s->scales_fitted || s->scales_missing ? "" : ": all of them");
+    if (s->scales_fitted)
+        cli_fact(stdout, COLUMN, "", "%d are near the file's, which the target cannot hold",
+                 (int)s->scales_fitted);
+    if (s->scales_missing)
+        cli_fact(stdout, COLUMN, "", "%d that the target needs are not in the file: %s",
+                 (int)s->scales_missing,
+                 s->images ? "calibrated" : "float; --images would calibrate them");
+}
+
+static void print_size_and_time(const cli_quantize_report *r, const oct_quantize_summary *s)
+{
+    char before[CLI_UNIT_SIZE], after[CLI_UNIT_SIZE];
+
+    cli_fact(stdout, COLUMN, "size", "%s -> %s, %.2f times smaller",
+             cli_bytes((double)r->bytes_before, before), cli_bytes((double)r->bytes_after, after),
+             (double)r->bytes_before / (double)r->bytes_after);
+    if (s->images)
+        cli_fact(stdout, COLUMN, "time",
+                 "%.2f s, of which %.2f s to run the float network over %lld "
+                 "picture%s; %.0f MB peak resident",
+                 r->seconds, s->float_pass_seconds, (long long)s->images, s->images == 1 ? "" : "s",
+                 r->peak_rss_mb);
+    else
+        cli_fact(stdout, COLUMN, "time", "%.2f s; %.0f MB peak resident", r->seconds,
+                 r->peak_rss_mb);
+}
+
 void cli_quantize_print(const cli_quantize_report *r)
 {
     const oct_quantize_summary s = summary_of(r->q);
-    char before[CLI_UNIT_SIZE], after[CLI_UNIT_SIZE];
     oct_quantize_layer worst[N_WORST];
     const int n_worst = find_worst(r->q, worst);
 
@@ -219,6 +251,7 @@ void cli_quantize_print(const cli_quantize_report *r)
              "%d of %d layers: %.1f%% of the MACs, %.1f%% of the weights", (int)s.layers_quantized,
              (int)s.layers_total, s.macs_quantized_share * 100, s.weights_quantized_share * 100);
     print_float(r, &s);
+    print_scales(&s);
     print_correction("equalization", "pairs of layers", s.equalized);
     print_correction("SmoothQuant", "products", s.smoothed);
     print_correction("channel alignment", "pairs of layers", s.aligned);
@@ -230,14 +263,7 @@ void cli_quantize_print(const cli_quantize_report *r)
     if (s.learned >= 0)
         cli_fact(stdout, COLUMN, "", "noise / signal of what the last layers give: %.5f -> %.5f",
                  s.learned_before, s.learned_after);
-    cli_fact(stdout, COLUMN, "size", "%s -> %s, %.2f times smaller",
-             cli_bytes((double)r->bytes_before, before), cli_bytes((double)r->bytes_after, after),
-             (double)r->bytes_before / (double)r->bytes_after);
-    cli_fact(stdout, COLUMN, "time",
-             "%.2f s, of which %.2f s to run the float network over %lld "
-             "picture%s; %.0f MB peak resident",
-             r->seconds, s.float_pass_seconds, (long long)s.images, s.images == 1 ? "" : "s",
-             r->peak_rss_mb);
+    print_size_and_time(r, &s);
     if (r->has_accuracy) print_accuracy(r);
     cli_fact(stdout, COLUMN, "seed", "%llu", (unsigned long long)r->seed);
     if (r->report) cli_fact(stdout, COLUMN, "report", "%s", r->report);
@@ -328,6 +354,9 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     layers_json(j, r->q);
     count_json(j, "equalized", s.equalized);
     count_json(j, "smoothed", s.smoothed);
+    count_json(j, "scales_kept", s.scales_kept);
+    count_json(j, "scales_fitted", s.scales_fitted);
+    count_json(j, "scales_missing", s.scales_missing);
     count_json(j, "aligned", s.aligned);
     count_json(j, "hardened", s.hardened);
     cli_quantize_moves_json(j, r);

@@ -46,6 +46,11 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibration *c);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
+/* A solved weight gets the scales of another point if it is a product of them and codes of its
+ * type; *fits tells. */
+oct_status oct_weight_take_scales(oct_qmap *m, int32_t point, const oct_qpoint *from, oct_arena *a,
+                                  bool *fits);
+
 /* A point whose exponent (of the channel that moved most) was changed for a limit of an NPU. */
 typedef struct oct_npu_move {
     int32_t point;

@@ -80,6 +80,9 @@ static lanes lanes_of(const oct_tensor *w, int axis)
  * rounding of the result, so live channels never come near. */
 #define BIAS_ROOM 0x1p29
 
+/* A product of code and scale, divided by the scale again. */
+#define CODE_ERROR 0x1p-9f
+
 /* Fewer bits reach as far as they can be shifted. */
 static double bias_room(const oct_target *t)
 {
@@ -180,6 +183,55 @@ oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantiz
     }
     oct_arena_free(a);
     return st;
+}
+
+/* --- scales that others found --- */
+
+/* Is x a code of this scale, but for the rounding of their product? */
+static bool has_code(const oct_qspec *s, float scale, float x)
+{
+    const float code = x / scale, whole = rintf(code);
+    int32_t low, high;
+
+    oct_qspec_limits(s, &low, &high);
+    return fabsf(code - whole) <= CODE_ERROR && whole >= (float)low && whole <= (float)high;
+}
+
+/* All targets take the lowest code of files that have it. */
+static bool have_codes(const oct_qpoint *p, const oct_qpoint *from, const float *x)
+{
+    const lanes l = lanes_of(p->value->data, p->spec.axis);
+    oct_qspec s = p->spec;
+    int e;
+
+    s.is_narrow = s.is_narrow && s.bits < 8;
+    for (int64_t k = 0; k < l.outer * l.n * l.inner; k++)
+        if (!has_code(&s, from->scale[from->n > 1 ? k / l.inner % l.n : 0], x[k])) return false;
+    for (int64_t k = 0; k < from->n && s.is_pow2; k++)
+        if (frexpf(from->scale[k], &e) != 0.5f) return false;
+    return true;
+}
+
+oct_status oct_weight_take_scales(oct_qmap *m, int32_t i, const oct_qpoint *from, oct_arena *a,
+                                  bool *fits)
+{
+    oct_qpoint *p = &m->points[i];
+    const lanes l = lanes_of(p->value->data, p->spec.axis);
+    float *x, *scale = oct_arena_array(a, (size_t)l.n + 1, sizeof(*scale));
+    int32_t *zero = oct_arena_array(a, (size_t)l.n + 1, sizeof(*zero));
+
+    *fits = false;
+    if (!scale || !zero) return OCT_ERR_MEMORY;
+    if (!p->spec.is_symmetric || !p->spec.is_signed) return OCT_OK;
+    if (from->n > 1 && (from->n != l.n || from->spec.axis != p->spec.axis)) return OCT_OK;
+    OCT_TRY(folded(p, a, &x));
+    if (!have_codes(p, from, x)) return OCT_OK;
+    for (int64_t k = 0; k < l.n; k++)
+        scale[k] = from->scale[from->n > 1 ? k : 0];
+    *fits = true;
+    if (p->spec.bits == 8) p->spec.is_narrow = false;
+    p->scale_by = NULL;
+    return oct_qpoint_set(m, i, scale, zero, l.n, "the file");
 }
 
 oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, float **out)

@@ -271,6 +271,29 @@ static oct_status read_layer(oct_from_ir *r, const oct_ir_layer *l)
     return r->b.status;
 }
 
+/* --- names --- */
+
+/* Numbers of names like those octet makes up, "value~2", stay below those it makes up now. */
+static void pass_names(oct_graph *g, const char *text)
+{
+    for (const char *at = text ? strchr(text, '~') : NULL; at; at = strchr(at + 1, '~')) {
+        const long long k = strtoll(at + 1, NULL, 10);
+
+        if (k >= g->name_serial && k < INT64_MAX / 2) g->name_serial = k + 1;
+    }
+}
+
+static void pass_all_names(oct_from_ir *r)
+{
+    for (int32_t i = 0; i < r->ir.n_layers; i++) {
+        const oct_ir_layer *l = &r->ir.layers[i];
+
+        pass_names(r->g, l->name);
+        for (int32_t k = 0; k < l->n_out; k++)
+            pass_names(r->g, l->out[k].names);
+    }
+}
+
 /* --- order --- */
 
 static bool is_known(const char *type)
@@ -412,6 +435,7 @@ oct_status oct_openvino_load(oct_ctx *ctx, const char *path, oct_graph **out)
     oct_map_init(&r.node_names, ctx);
     if (!st) st = oct_ir_load(&r.ir, path);
     if (!st) st = oct_graph_new(ctx, r.ir.name ? r.ir.name : "network", &r.g);
+    if (!st) pass_all_names(&r);
     if (!st) st = read_graph(&r);
     oct_map_fini(&r.value_names);
     oct_map_fini(&r.node_names);

@@ -9,6 +9,7 @@
 #ifndef OCTET_PRUNE_H
 #define OCTET_PRUNE_H
 
+#include <octet/data.h>
 #include <octet/graph.h>
 
 #ifdef __cplusplus
@@ -41,6 +42,14 @@ typedef struct oct_prune_options {
     const char *only;   /**< PCRE: layers whose name does not match keep theirs; NULL: all match */
     int32_t keep_first; /**< 1: layers that read the network's inputs keep theirs (default 0) */
     int32_t keep_strided; /**< 1: convolutions with a stride keep theirs (default 0) */
+    /** \name Fitting: weights that read channels change so that layers give what they gave */
+    /**@{*/
+    const oct_dataset *pictures; /**< no labels needed; NULL: weights stay as they are. Importance
+                                      "reconstruction" needs them */
+    const oct_preprocess *preprocess; /**< of them; NULL: as the network's family has it */
+    const char *family;               /**< NULL: recognised */
+    int64_t n_pictures;               /**< at most so many; 0: all */
+    /**@}*/
 } oct_prune_options;
 
 OCT_API void oct_prune_options_init_sized(oct_prune_options *o, size_t struct_size);

@@ -15,7 +15,7 @@ typedef struct slices {
 typedef struct importance {
     const char *name, *help;
     oct_cut_role role;
-    double (*score)(const slices *s, int64_t i); /* of slice i */
+    double (*score)(const slices *s, int64_t i); /* of slice i; NULL: see readers.h */
 } importance;
 
 static double score_l1(const slices *s, int64_t i)
@@ -86,9 +86,11 @@ static double score_taylor(const slices *s, int64_t i)
 }
 
 static const importance table[] = {
-#define OCT_IMPORTANCE(name, role, help) {#name, help, OCT_CUT_##role, score_##name},
+#define OCT_IMPORTANCE(name, role, help)  {#name, help, OCT_CUT_##role, score_##name},
+#define OCT_IMPORTANCE_FITTED(name, help) {#name, help, OCT_CUT_IN, NULL},
 #include "prune/importance.def"
 #undef OCT_IMPORTANCE
+#undef OCT_IMPORTANCE_FITTED
 };
 
 const char *oct_prune_importance_name(int32_t i)
@@ -222,7 +224,13 @@ oct_status oct_prune_score(oct_prune_groups *g, const char *kind, const oct_prun
 
     if (!row)
         return oct_fail(g->c->ctx, OCT_ERR_ARG,
-                        "importance '%s' is not known: l1, l2, geometric_median, bn_scale, taylor",
+                        "importance '%s' is not known: l1, l2, geometric_median, bn_scale, taylor, "
+                        "reconstruction",
+                        kind);
+    if (!row->score)
+        return oct_fail(g->c->ctx, OCT_ERR_ARG,
+                        "importance '%s' needs pictures that layers are fitted to (--refit), and "
+                        "is not for channels that go while the network is trained",
                         kind);
     s.sum = oct_arena_array(g->c->arena, n, sizeof(*s.sum));
     s.one = oct_arena_array(g->c->arena, n, sizeof(*s.one));

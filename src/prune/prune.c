@@ -9,6 +9,7 @@
 #include "pass/pass.h"
 #include "prune/cut.h"
 #include "prune/groups.h"
+#include "prune/readers.h"
 #include "prune/result.h"
 #include "prune/time.h"
 
@@ -41,6 +42,10 @@ oct_status oct_prune_check(oct_ctx *ctx, const oct_prune_options *o)
             ctx, OCT_ERR_ARG,
             "%s target: one of flops, params, channels, time and zeros says how much to prune",
             n ? "more than one" : "no");
+    if (o->zeros && o->pictures)
+        return oct_fail(ctx, OCT_ERR_ARG,
+                        "channels that are zero already leave nothing to fit: no pictures (refit) "
+                        "with 'zeros'");
     if (!(o->most > 0 && o->most < 1))
         return oct_fail(ctx, OCT_ERR_ARG, "'most' is a share between 0 and 1, not %g", o->most);
     if (o->multiple < 1 || o->multiple > 1024)
@@ -73,13 +78,18 @@ static oct_status check_groups(const oct_prune_groups *g)
                     g->groups[0].at ? g->groups[0].at->name : "");
 }
 
-static oct_status rank(oct_channels *c, const oct_prune_options *o, oct_prune_groups *groups)
+/* `readers` are measured if there are pictures. */
+static oct_status rank(oct_channels *c, const oct_prune_options *o, oct_prune_groups *groups,
+                       oct_readers *readers)
 {
     const oct_prune_gradients d = {o->gradient, o->gradient_user};
 
     OCT_TRY(oct_prune_groups_find(c, groups));
     OCT_TRY(oct_prune_groups_protect(groups, o));
     OCT_TRY(check_groups(groups));
+    if (o->pictures) OCT_TRY(oct_readers_measure(groups, o, readers));
+    if (o->pictures && strcmp(o->importance, "reconstruction") == 0)
+        return oct_readers_score(readers, o);
     return oct_prune_score(groups, o->importance, &d);
 }
 
@@ -95,11 +105,15 @@ static oct_status work(oct_graph *g, const oct_prune_options *o, oct_prune_resul
 {
     oct_channels *c = NULL;
     oct_prune_groups groups;
-    oct_status st = oct_channels_find(g, &c);
+    oct_readers readers = {0};
+    oct_status st = o->pictures ? oct_readers_prepare(g) : OCT_OK;
 
-    if (!st) st = rank(c, o, &groups);
+    if (!st) st = oct_channels_find(g, &c);
+    if (!st) st = rank(c, o, &groups, &readers);
     if (!st) st = choose(g, o, &groups, oct_prune_result_totals(r));
     if (!st) st = oct_prune_result_before(r, &groups);
+    if (!st) st = oct_readers_refit(&readers);
+    oct_readers_free(&readers);
     if (!st) st = o->mask ? oct_channels_mask(c, groups.keep) : oct_channels_cut(c, groups.keep);
     if (!st) oct_prune_result_after(r, g);
     oct_channels_free(c);

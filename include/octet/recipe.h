@@ -99,6 +99,7 @@ typedef struct oct_recipe_train_job {
     const char *resume, *load_from; /**< checkpoints */
     double max_drop, max_relative_drop; /**< of accuracy; the latter in percent */
     int32_t qat_epochs;                 /**< of the quantization-aware part of a job */
+    const char *refit; /**< pictures that a pruned network's layers are fitted on; NULL: none */
 } oct_recipe_train_job;
 
 OCT_API void oct_recipe_get_train_job(const oct_recipe *r, oct_recipe_train_job *job);

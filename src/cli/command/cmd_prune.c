@@ -38,6 +38,8 @@ static const cli_example examples[] = {
     {"prune net.onnx -o small.onnx --flops-target 0.4 --images train --annotations train.json "
      "--epochs 30 --prune-schedule exponential --prune-epochs 10",
      "Little by little in ten of 30 epochs"},
+    {"prune net.onnx -o small.onnx --flops-target 0.3 --refit pictures",
+     "Without labels: what is left of layers is fitted to give what they gave"},
     {"prune net.onnx -o small.onnx --channels 0.5 --importance l1 --multiple 16",
      "Half of the channels of each layer"},
     {"prune net.onnx -o small.onnx --flops-target 0.3 --global --keep head",
@@ -67,7 +69,8 @@ static oct_status compress(cli_compress *k, const oct_graph *g, oct_graph **out,
     oct_graph *small = NULL;
     oct_status st = OCT_OK;
 
-    if (k->prunes) st = oct_prune_run(g, &k->prune, &small, r);
+    if (k->prunes) st = cli_compress_open_pictures(k, g);
+    if (k->prunes && !st) st = oct_prune_run(g, &k->prune, &small, r);
     if (!st && k->sparsifies) {
         st = oct_sparsify(small ? small : g, &k->sparsity, out, zeros);
         oct_graph_free(small);

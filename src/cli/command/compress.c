@@ -117,7 +117,7 @@ static bool has_gradients(const cli_compress *k)
 }
 
 /*
- * What to prune, by the recipe and what was typed. Gradients tell far more than weights do, and
+ * What to prune, by the recipe and what was typed. Pictures tell far more than weights do, and
  * between layers, too; no layer is to lose much more than the whole network.
  */
 static void read_pruning(cli_compress *k)
@@ -132,8 +132,8 @@ static void read_pruning(cli_compress *k)
     o->most = 0;
     oct_recipe_get_prune(k->recipe, o);
     target = o->flops_target + o->params_target + o->channels; /* one of them */
-    if (!o->importance && has_gradients(k)) {
-        o->importance = "taylor";
+    if (!o->importance && (k->files.refit || has_gradients(k))) {
+        o->importance = k->files.refit ? "reconstruction" : "taylor";
         o->global = 1;
         most = target + .2 < most ? target + .2 : most;
     }
@@ -170,6 +170,7 @@ void cli_compress_end(cli_compress *k, oct_status st)
 {
     if (st) cli_recipe_keep_reason(k->c, st);
     k->c->model = NULL;
+    oct_dataset_close(k->pictures);
     oct_recipe_free(k->recipe);
 }
 

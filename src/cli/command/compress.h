@@ -22,6 +22,8 @@ typedef struct cli_compress {
     oct_recipe_train_job files;
     bool prunes, sparsifies, quantizes;
     oct_prune_options prune;
+    oct_dataset *pictures;     /* of --refit; NULL: not opened */
+    oct_preprocess preprocess; /* of them */
     oct_train_pruning pruning;
     oct_sparsity_options sparsity;
     const char *model;      /* what is trained; NULL: what the settings name */
@@ -35,6 +37,9 @@ typedef struct cli_compress {
  * after a failure. */
 oct_status cli_compress_start(cli_compress *k, char **files);
 void cli_compress_end(cli_compress *k, oct_status st);
+
+/* Opens the pictures of --refit for the network that is pruned, if there are any. */
+oct_status cli_compress_open_pictures(cli_compress *k, const oct_graph *g);
 
 /* All of it, with pictures. */
 oct_status cli_compress_train(cli_compress *k);

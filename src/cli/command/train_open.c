@@ -208,6 +208,7 @@ static oct_status cut_first(cli_train_job *j)
     oct_status st;
 
     if (!j->cut) return OCT_OK;
+    if ((st = cli_compress_open_pictures(j->compress, j->g))) return st;
     st = strcmp(j->cut->importance, "taylor") == 0
              ? cut_by_gradients(j, &small)
              : oct_prune_run(j->g, j->cut, &small, &j->pruned);

@@ -52,12 +52,12 @@ typedef struct oct_quant_override {
 
 /** What oct_quantize() is asked for. Strings and arrays are needed during the call only. */
 typedef struct oct_quantize_options {
-    size_t struct_size;        /**< set by oct_quantize_options_init() */
-    const char *target;        /**< "octet" (default), or another of oct_target_name() */
-    const char *preset;        /**< "performance", "mixed"; NULL: what the target does best */
-    const char *model_type;    /**< NULL or "transformer" */
-    const char *target_device; /**< NNCF's: ANY, CPU, GPU, NPU, CPU_SPR; checked, of no effect */
-    const char *tail;          /**< "auto" (default), "off", or node names with commas */
+    size_t struct_size;            /**< set by oct_quantize_options_init() */
+    const char *target;            /**< "octet" (default), or another of oct_target_name() */
+    const char *preset;            /**< "performance", "mixed"; NULL: what the target does best */
+    const char *model_type;        /**< NULL or "transformer" */
+    const char *target_device;     /**< NNCF's: ANY, CPU, GPU, NPU, CPU_SPR; see overflow_fix */
+    const char *tail;              /**< "auto" (default), "off", or node names with commas */
     const char *activation_ranges; /**< one of oct_observer_name(); NULL: the target's */
     const char *channel_ranges;    /**< the same for points per channel; NULL: the target's */
     const char *weight_ranges;     /**< "max", "mse", "percentile"; NULL: the target's */
@@ -89,7 +89,8 @@ typedef struct oct_quantize_options {
     const char *range_low, *range_high; /**< of ranges "estimator", which they imply:
                                            "quantile:mean:0.001"; NULL: min:min, max:max */
     const char *overflow_fix; /**< weights of 7 bits for ort and openvino on CPUs without VNNI:
-                                 "enable", "first_layer_only"; NULL, "disable": of 8 */
+                                 "enable", "first_layer_only", "disable"; NULL: first_layer_only
+                                 for openvino, unless target_device is GPU, NPU or CPU_SPR */
     int32_t reconstruct_fix_scales; /**< 1: scales of activations are not learned */
     double reconstruct_gamma;       /**< lsq: weight of the distance of weights from their codes */
 } oct_quantize_options;

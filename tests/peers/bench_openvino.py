@@ -2,14 +2,14 @@
 """OpenVINO IR of octet beside NNCF's: outputs, AP, layers in INT8, time.
 
 usage: bench_openvino.py OCTET [--networks N,..] [--limit N] [--work DIR] [--no-time]
-                         [--only float|int8] [--overflow-fix enable|first_layer_only]
+                         [--only float|int8] [--overflow-fix enable|first_layer_only|disable]
 
 For each network: the float IR in OpenVINO against octet on the ONNX file (largest difference over
 the largest magnitude); octet's INT8 file for target openvino, as ONNX in octet and as IR in OpenVINO;
 NNCF's INT8 file in OpenVINO and read by octet; how many layers with weights OpenVINO computes in INT8
 in both; and the time of octet's IR over that of NNCF's, which take turns. Quantized files of others
-are written as IR and compared, too. Without VNNI sums of OpenVINO saturate and AP differs from octet's;
---overflow-fix enable gives the network weights of 7 bits. Times on a busy machine say little; their ratio says more.
+are written as IR and compared, too. Without VNNI sums of OpenVINO saturate and AP differs from octet's with
+--overflow-fix disable. Times on a busy machine say little; their ratio says more.
 """
 
 import argparse
@@ -106,7 +106,9 @@ class Bench:
         own, theirs = self.work / f"{name}.int8.onnx", self.work / f"{name}.nncf.xml"
         if not own.exists():
             self.octet.run("quantize", model, "-o", own, "--target", "openvino", "--images",
-                           self.task.calibration, "--overflow-fix", self.args.overflow_fix)
+                           self.task.calibration,
+                           *(["--overflow-fix", self.args.overflow_fix]
+                             if self.args.overflow_fix else []))
         if not theirs.exists():
             int8_files.run([sys.executable, int8_files.__file__, name, theirs])
         xml = self.export(own)
@@ -132,7 +134,7 @@ def main():
     parser.add_argument("--limit", type=int)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--no-time", action="store_true")
-    parser.add_argument("--overflow-fix", default="disable")
+    parser.add_argument("--overflow-fix", choices=["enable", "first_layer_only", "disable"])
     parser.add_argument("--only", choices=["float", "int8"])
     args = parser.parse_args()
     peers.need_shared("bench_openvino")

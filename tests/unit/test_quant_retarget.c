@@ -25,16 +25,24 @@ static oct_value *make_net(fixture *f)
     return x;
 }
 
-static oct_quantized *quantized(files *t, const oct_dataset *d, const char *target)
+/* fix NULL: the target's own. */
+static oct_quantized *quantized_with(files *t, const oct_dataset *d, const char *target,
+                                     const char *fix)
 {
     oct_quantize_options o;
     oct_quantized *q = NULL;
 
     oct_quantize_options_init(&o);
     o.target = target;
+    o.overflow_fix = fix;
     o.tail = "off";
     assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
     return q;
+}
+
+static oct_quantized *quantized(files *t, const oct_dataset *d, const char *target)
+{
+    return quantized_with(t, d, target, "disable");
 }
 
 static oct_quantize_summary summary_of(const oct_quantized *q)
@@ -167,6 +175,18 @@ static void fits_what_cannot_be_held(void **state)
     oct_quantized_free(q);
 }
 
+/* The first layer gets weights of 7 bits for CPUs whose sums saturate. */
+static void leaves_sums_room(void **state)
+{
+    files *t = *state;
+    oct_quantized *q;
+
+    make_others(t->f, -127);
+    q = quantized_with(t, NULL, "openvino", NULL);
+    assert_int_equal(summary_of(q).scales_fitted, 1);
+    oct_quantized_free(q);
+}
+
 /* --- what is refused --- */
 
 static void needs_scales_or_pictures(void **state)
@@ -205,6 +225,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calibrates_what_is_missing, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(keeps_scales_of_others, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(fits_what_cannot_be_held, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(leaves_sums_room, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(needs_scales_or_pictures, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(moves_no_weights, setup_files, teardown_files),
     };

@@ -108,8 +108,8 @@ static void estimators_reach_calibration(void **state)
 }
 
 /* The largest weight code of each of the two layers. */
-static void largest_codes(files *t, const oct_dataset *d, const char *target, const char *fix,
-                          double most[2])
+static void codes_on_device(files *t, const oct_dataset *d, const char *target, const char *fix,
+                            const char *device, double most[2])
 {
     oct_quantize_options o;
     oct_quantized *q;
@@ -120,6 +120,7 @@ static void largest_codes(files *t, const oct_dataset *d, const char *target, co
     o.tail = "off";
     o.weight_ranges = "max";
     o.overflow_fix = fix;
+    o.target_device = device;
     q = quantized(t, d, &o);
     for (const oct_node *n = oct_quantized_graph(q)->first; n; n = n->next) {
         const oct_tensor *codes;
@@ -138,19 +139,29 @@ static void largest_codes(files *t, const oct_dataset *d, const char *target, co
     oct_quantized_free(q);
 }
 
+static void largest_codes(files *t, const oct_dataset *d, const char *target, const char *fix,
+                          double most[2])
+{
+    codes_on_device(t, d, target, fix, NULL, most);
+}
+
 static void overflow_is_fixed_where_it_happens(void **state)
 {
     files *t = *state;
     oct_dataset *d = items(t, two_layers(t->f), 2);
     double most[2];
 
-    largest_codes(t, d, "openvino", NULL, most);
+    largest_codes(t, d, "openvino", "disable", most);
     assert_true(most[0] > 120 && most[1] > 120);
+    largest_codes(t, d, "openvino", NULL, most); /* a file comes to any CPU */
+    assert_true(most[0] <= 64 && most[1] > 120);
     largest_codes(t, d, "openvino", "enable", most);
     assert_true(most[0] <= 64 && most[1] <= 64 && most[0] > 60);
     largest_codes(t, d, "openvino", "first_layer_only", most);
     assert_true(most[0] <= 64 && most[1] > 120);
     largest_codes(t, d, "tensorrt", "enable", most);
+    assert_true(most[0] > 120 && most[1] > 120);
+    codes_on_device(t, d, "openvino", NULL, "GPU", most);
     assert_true(most[0] > 120 && most[1] > 120);
     oct_dataset_close(d);
 }

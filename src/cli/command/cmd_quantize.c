@@ -181,7 +181,7 @@ static oct_status open_data(job *j)
 
 static void warn_of_device(const job *j)
 {
-    if (j->options.target_device)
+    if (j->options.target_device && strcmp(j->options.target, "openvino") != 0)
         cli_note(j->c,
                  "note: target_device %s has no effect for target %s; --target says what "
                  "computes",

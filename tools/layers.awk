@@ -24,6 +24,7 @@ BEGIN {
     may["model"] = "base tensor graph onnx openvino torch train"
     may["recipe"] = "base data"
     may["analyze"] = "base tensor graph op pass exec data detect eval feed stat quant"
+    may["control"] = "base tensor graph op exec data detect eval feed stat quant analyze"
     may["report"] = "base tensor graph analyze"
     may["cli"] = ""
     # Inside quant, in processing order: each sees itself and those before it.

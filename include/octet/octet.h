@@ -6,6 +6,7 @@
 #define OCTET_OCTET_H
 
 #include <octet/analyze.h>
+#include <octet/control.h>
 #include <octet/ctx.h>
 #include <octet/data.h>
 #include <octet/detect.h>

@@ -32,6 +32,7 @@ typedef void (*init_fn)(void *o, size_t size);
 INIT(oct_analyze_options)
 INIT(oct_attach_options)
 INIT(oct_compare_options)
+INIT(oct_control_options)
 INIT(oct_dataset_options)
 INIT(oct_eval_options)
 INIT(oct_half_options)
@@ -58,12 +59,13 @@ static const struct {
     {                                                                                              \
 #type, init_##type, sizeof(type)                                                           \
     }
-    ROW(oct_analyze_options),  ROW(oct_attach_options),   ROW(oct_compare_options),
-    ROW(oct_dataset_options),  ROW(oct_eval_options),     ROW(oct_half_options),
-    ROW(oct_image_options),    ROW(oct_loader_options),   ROW(oct_nms_options),
-    ROW(oct_onnx_options),     ROW(oct_plan_options),     ROW(oct_preprocess),
-    ROW(oct_prune_options),    ROW(oct_quantize_options), ROW(oct_report),
-    ROW(oct_simplify_options), ROW(oct_source_options),   ROW(oct_synth_options),
+    ROW(oct_analyze_options), ROW(oct_attach_options),   ROW(oct_compare_options),
+    ROW(oct_control_options), ROW(oct_dataset_options),  ROW(oct_eval_options),
+    ROW(oct_half_options),    ROW(oct_image_options),    ROW(oct_loader_options),
+    ROW(oct_nms_options),     ROW(oct_onnx_options),     ROW(oct_plan_options),
+    ROW(oct_preprocess),      ROW(oct_prune_options),    ROW(oct_quantize_options),
+    ROW(oct_report),          ROW(oct_simplify_options), ROW(oct_source_options),
+    ROW(oct_synth_options),
 #undef ROW
 };
 

@@ -79,6 +79,9 @@ typedef struct oct_recipe_job {
     const char *unpruned;      /**< a network, for the report */
     const char *attach_layout; /**< "nchw" or "nhwc" */
     const char *compress;      /**< "prune,quantize": jobs in their order; NULL: not said */
+    double max_drop, min_repeat, max_noise; /**< what is promised, see oct_control_options */
+    const char *drop_type;                  /**< "absolute", "relative" */
+    int32_t ranking_subset_size, max_num_iterations;
 } oct_recipe_job;
 
 OCT_API void oct_recipe_get_job(const oct_recipe *r, oct_recipe_job *job);

@@ -270,8 +270,10 @@ static oct_status read_nncf(oct_adapter *a, const oct_tree *map)
 /* Most of its words are octet's own: what is neither is a mistake, and stays to be told. */
 static oct_status read_nncf_arguments(oct_adapter *a, const oct_tree *map)
 {
-    static const char *const known[] = {"subset_size", "mode", "advanced_parameters",
-                                        "advanced_quantization_parameters"};
+    static const char *const known[] = {
+        "subset_size",         "mode",
+        "advanced_parameters", "advanced_quantization_parameters",
+        "drop_type",           "advanced_accuracy_restorer_parameters"};
 
     if (!(a->out = oct_tree_new(a->r->arena, OCT_TREE_MAP, map))) return OCT_ERR_MEMORY;
     OCT_TRY(oct_recipe_add_note(a->r, "%s: read as arguments of nncf.quantize", a->source->name));
@@ -346,7 +348,8 @@ static const struct {
      read_ppq},
     {NULL, {"global_quant_config", "global_config"}, read_quark},
     {NULL,
-     {"advanced_parameters", "advanced_quantization_parameters", "subset_size"},
+     {"advanced_parameters", "advanced_quantization_parameters", "subset_size",
+      "advanced_accuracy_restorer_parameters"},
      read_nncf_arguments},
 };
 

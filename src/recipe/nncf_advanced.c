@@ -247,6 +247,37 @@ oct_status oct_nncf_advanced(oct_adapter *a, const oct_tree *t)
     return read_alphas(a, oct_tree_get(t, read[4]));
 }
 
+/* Of quantize_with_accuracy_control(); max_drop is octet's own word. */
+static oct_status read_drop_type(oct_adapter *a, const oct_tree *t)
+{
+    char word[32];
+
+    if (oct_tree_is_null(t)) return OCT_OK;
+    lower(oct_adapter_word(t), word, sizeof(word)); /* DropType.ABSOLUTE, or the word */
+    OCT_TRY(oct_adapter_set(a, t, "drop_type", word));
+    return oct_adapter_done(a, "drop_type", t, "drop_type");
+}
+
+static oct_status read_restorer(oct_adapter *a, const oct_tree *map)
+{
+    if (oct_tree_is_null(map)) return OCT_OK;
+    if (map->kind != OCT_TREE_MAP)
+        return oct_recipe_fail(a->r, a->source, map,
+                               "'advanced_accuracy_restorer_parameters' wants keys with values");
+    for (const oct_tree *t = map->first; t; t = t->next) {
+        if (oct_tree_is_null(t)) continue;
+        if (!strcmp(t->key, "ranking_subset_size") || !strcmp(t->key, "max_num_iterations")) {
+            OCT_TRY(oct_adapter_set(a, t, t->key, oct_tree_text(t)));
+            OCT_TRY(oct_adapter_done(a, t->key, t, t->key));
+        } else if (!strcmp(t->key, "tune_hyperparams")) {
+            OCT_TRY(oct_adapter_left_out(a, t->key, "octet tune searches for settings"));
+        } else {
+            OCT_TRY(oct_adapter_left_out(a, t->key, "of no meaning here"));
+        }
+    }
+    return OCT_OK;
+}
+
 oct_status oct_nncf_arguments(oct_adapter *a, const oct_tree *map)
 {
     const oct_tree *subset = oct_tree_get(map, "subset_size"), *mode = oct_tree_get(map, "mode");
@@ -260,5 +291,7 @@ oct_status oct_nncf_arguments(oct_adapter *a, const oct_tree *map)
         OCT_TRY(oct_adapter_set(a, subset, "data.subset_size", oct_tree_text(subset)));
         OCT_TRY(oct_adapter_done(a, "subset_size", subset, "data.subset_size"));
     }
+    OCT_TRY(read_drop_type(a, oct_tree_get(map, "drop_type")));
+    OCT_TRY(read_restorer(a, oct_tree_get(map, "advanced_accuracy_restorer_parameters")));
     return oct_nncf_advanced(a, advanced);
 }

@@ -173,7 +173,7 @@ static void says_where_and_what(void **out)
         {"ignored_scope:\n    nams: [a]\n",
          "r.yaml:2:5: unknown key 'ignored_scope.nams'; did you mean 'names'?"},
         {"skip_bad: true\n", "r.yaml:1:1: unknown key 'skip_bad'; 'data.skip_bad'"},
-        {"subset_size: 5\nmax_drop: 1\n", "r.yaml:2:1: unknown key 'max_drop'"},
+        {"subset_size: 5\nmax_lost: 1\n", "r.yaml:2:1: unknown key 'max_lost'"},
         {"data: {subset_size: many}\n",
          "r.yaml:1:21: 'data.subset_size' wants a whole number from 0 to 1000000000, not 'many'"},
         {"data: {subset_size: '5'}\n", "not '5' in quotes"},

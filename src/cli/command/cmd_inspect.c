@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/command/inspect.h"
+#include "cli/command/quantize.h"
 #include "cli/model.h"
 #include "cli/near.h"
 #include "cli/regex.h"
@@ -196,6 +197,7 @@ static void print_text(const char *path, const oct_graph *g, const cli_regex *re
     (void)oct_graph_quant_text(g, what, sizeof(what));
     cli_say(stdout, "%s", head);
     cli_say(stdout, "%s", what);
+    if (*oct_graph_promise_text(g, what, sizeof(what))) cli_say(stdout, "promise: %s", what);
     cli_say(stdout, "file %s, weights %s", cli_bytes((double)cli_file_size(path), size),
             cli_bytes((double)total.weight_bytes, weights));
     (void)putchar('\n');
@@ -263,6 +265,7 @@ static cli_json *operators_json(const cli_totals *total)
 static cli_json *quantization_json(const oct_graph *g)
 {
     oct_quant_info q = {.struct_size = sizeof(q)};
+    oct_promise promise = {.struct_size = sizeof(promise)};
     cli_json *j = cli_json_object();
     char text[512];
 
@@ -277,6 +280,15 @@ static cli_json *quantization_json(const oct_graph *g)
     cli_json_str(j, "source", q.source);
     cli_json_str(j, "source_sha256", q.source_sha256);
     cli_json_str(j, "original_producer", q.original_producer);
+    if (oct_graph_promise(g, &promise)) {
+        cli_json *k = cli_json_object();
+
+        cli_promise_file_json(k, g);
+        cli_json_str(k, "layers", promise.layers);
+        cli_json_add(j, "promise", k);
+    } else {
+        cli_json_null(j, "promise");
+    }
     return j;
 }
 

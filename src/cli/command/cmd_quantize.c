@@ -10,7 +10,6 @@
 #include "cli/command/measure.h"
 #include "cli/command/quantize.h"
 #include "cli/command/recipe.h"
-#include "cli/command/score.h"
 #include "cli/cpu.h"
 #include "cli/data.h"
 #include "cli/guard.h"
@@ -47,6 +46,11 @@ static const cli_example examples[] = {
     {"quantize yolov8n.onnx -o out.onnx --images calib --annotations val.json --eval-images val "
      "--report report",
      "And look at what it cost, layer by layer: open report/index.html"},
+    {"quantize yolov8n.onnx -o out.onnx --images calib --annotations val.json --eval-images val "
+     "--max-drop 0.002",
+     "Restore layers to float until AP drops by at most .002, and no more than needed"},
+    {"quantize net.onnx -o out.onnx --images calib --min-repeat 0.98",
+     "Without labels: until it finds 98 % of what the float network finds"},
     {"quantize net.onnx -o out.onnx --images calib --ignore-name heads.head1.reg_convs "
      "--ignore-type "
      "Softmax",
@@ -79,6 +83,7 @@ typedef struct job {
     oct_preprocess preprocess;
     oct_quantize_options options;
     oct_quantized *q;
+    bool is_classifier; /* known if there are labels */
     cli_quantize_report report;
 } job;
 
@@ -139,6 +144,9 @@ static oct_status check_settings(job *j)
     if (!s->output) return cli_missing(j->c, "option --output (-o OUT.onnx)");
     if (!d.images && s->report)
         return cli_fail(j->c, OCT_ERR_ARG, "--report shows pictures: give it some with --images");
+    if (!d.images && cli_promise_wanted(s))
+        return cli_fail(j->c, OCT_ERR_ARG, "a promise is kept on pictures: --images DIR");
+    if ((st = cli_promise_check(j->c, s))) return st;
     if ((st = check_files(j, &d))) return st;
     return s->report ? cli_report_check(j->c, s->report, false) : OCT_OK;
 }
@@ -158,6 +166,13 @@ static oct_status read_preprocess(job *j)
     return st;
 }
 
+/* Are there pictures of their own to measure a promise on, without labels? */
+static bool is_apart(const job *j, const oct_dataset_options *d, const oct_dataset_options *truth)
+{
+    return cli_promise_wanted(&j->settings) && truth->images && d->images &&
+           strcmp(truth->images, d->images) != 0;
+}
+
 static oct_status open_data(job *j)
 {
     const char *model = j->c->model;
@@ -173,7 +188,8 @@ static oct_status open_data(job *j)
     j->images_name = d.images;
     st = d.images ? cli_dataset_open(j->c, &d, &j->images) : OCT_OK;
     if (!st && d.images) j->n_notes = cli_data_notes(j->c, d.images, j->images, 0);
-    if (!st && j->settings.eval) st = cli_dataset_open(j->c, &truth, &j->truth);
+    if (!st && (j->settings.eval || is_apart(j, &d, &truth)))
+        st = cli_dataset_open(j->c, &truth, &j->truth);
     if (!st) st = cli_labels_load(j->c, j->settings.labels, &j->names);
     if (!st) j->c->model = model;
     return st;
@@ -215,8 +231,9 @@ static oct_status check_labels(job *j)
     oct_detector *d = NULL;
     oct_status st;
 
-    if (!j->truth) return OCT_OK;
+    if (!j->truth || !j->settings.eval) return OCT_OK;
     if ((st = oct_detector_new(j->g, j->options.family, &d))) return st;
+    j->is_classifier = oct_detector_is_classifier(d) != 0;
     st = cli_labels_set(j->c, d, j->names, j->settings.labels);
     if (!st) st = cli_classes_note(j->c, d, j->truth);
     oct_detector_free(d);
@@ -238,49 +255,6 @@ static oct_status open_all(job *j)
     if ((st = open_data(j))) return st;
     if ((st = check_labels(j))) return st;
     return read_preprocess(j);
-}
-
-/* --- accuracy --- */
-
-static oct_status evaluate(job *j, const oct_graph *g, const char *name, oct_eval_result *result,
-                           oct_box_eval **eval)
-{
-    oct_eval_options o;
-    oct_status st;
-
-    oct_eval_options_init(&o);
-    o.family = j->options.family;
-    o.preprocess = j->options.preprocess;
-    o.names = j->names;
-    o.loader_threads = oct_ctx_threads(j->c->ctx);
-    result->struct_size = sizeof(*result);
-    j->c->model = name;
-    j->c->progress_of = g == j->g ? "float" : "INT8";
-    st = oct_eval_run(g, j->truth, &o, result, eval);
-    cli_progress_end(j->c);
-    j->c->progress_of = NULL;
-    j->report.is_classifier = *eval == NULL;
-    return st;
-}
-
-static oct_status measure_accuracy(job *j)
-{
-    cli_quantize_report *r = &j->report;
-    oct_status st;
-
-    if (!j->truth) return OCT_OK;
-    if ((st = evaluate(j, j->g, j->settings.model, &r->before, &r->boxes[0]))) return st;
-    st = evaluate(j, oct_quantized_graph(j->q), j->settings.output, &r->after, &r->boxes[1]);
-    if (!st && !r->is_classifier) st = cli_score_noise(r->boxes[0], r->boxes[1], &r->noise);
-    r->has_accuracy = !st;
-    if (!st && oct_quantized_unaligned(j->q)) {
-        oct_box_eval *boxes = NULL;
-
-        st = evaluate(j, oct_quantized_unaligned(j->q), j->settings.output, &r->unaligned, &boxes);
-        r->has_unaligned = !st;
-        oct_box_eval_free(boxes);
-    }
-    return st;
 }
 
 /* --- the report --- */
@@ -341,11 +315,23 @@ static oct_status quantize(job *j)
 {
     const int64_t start = cli_time_ns();
     cli_quantize_report *r = &j->report;
+    cli_quantize_work w;
     oct_status st;
 
     if ((st = open_all(j))) return st;
+    w = (cli_quantize_work){.c = j->c,
+                            .g = j->g,
+                            .images = j->images,
+                            .truth = j->truth,
+                            .names = j->names,
+                            .options = &j->options,
+                            .settings = &j->settings,
+                            .is_classifier = j->is_classifier};
     r->bytes_before = cli_file_size(j->settings.model);
-    st = oct_quantize(j->g, j->images, &j->options, &j->q);
+    if (cli_promise_wanted(&j->settings))
+        st = cli_promise_quantize(&w, r, &j->q);
+    else
+        st = oct_quantize(j->g, j->images, &j->options, &j->q);
     cli_progress_end(j->c);
     if (st) return st;
     if (j->images) (void)cli_data_notes(j->c, j->images_name, j->images, j->n_notes);
@@ -354,7 +340,7 @@ static oct_status quantize(job *j)
     r->seconds = (double)(cli_time_ns() - start) * 1e-9;
     r->peak_rss_mb = cli_peak_rss_mb();
     r->bytes_after = cli_file_size(j->settings.output);
-    if ((st = measure_accuracy(j))) return st;
+    if ((st = cli_quantize_accuracy(&w, j->q, r))) return st;
     return write_report(j);
 }
 
@@ -373,10 +359,14 @@ static oct_status work(job *j, char **files)
     r->output = j->settings.output;
     r->target = j->options.target;
     r->seed = j->options.seed;
-    if (j->c->opt.json) return cli_quantize_print_json(r);
+    if (j->c->opt.json) {
+        const oct_status st_json = cli_quantize_print_json(r);
+
+        return st_json ? st_json : cli_promise_verdict(r);
+    }
     cli_quantize_print(r);
     cli_note_busy(j->c);
-    return OCT_OK;
+    return cli_promise_verdict(r);
 }
 
 static oct_status run(cli *c, const void *argp, char **files)
@@ -389,6 +379,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     free(j.report.report);
     oct_box_eval_free(j.report.boxes[0]);
     oct_box_eval_free(j.report.boxes[1]);
+    oct_control_free(j.report.control);
     oct_quantized_free(j.q);
     oct_class_names_free(j.names);
     oct_dataset_close(j.truth);
@@ -415,6 +406,11 @@ const cli_command cmd_quantize = {
         "Recipe and command line use the same words; docs/recipe.md lists them. A list that is "
         "typed replaces the recipe's. Which nodes a pattern takes, 'octet inspect MODEL --filter "
         "^PATTERN' shows.\n\n"
+        "A promise (--max-drop with labels; --min-repeat or --max-noise without) is kept by "
+        "restoring layers to float: those that cost most alone come first, in groups that double; "
+        "then all that is not needed goes back to integers. The file says what was promised and "
+        "measured, and octet verify measures it again. If it cannot be kept, the best network is "
+        "written, and the exit status is 1.\n\n"
         "With --json: layers_total, layers_quantized, macs_quantized_share, "
         "weights_quantized_share, float_layers (name, reason), tail, bytes_before, bytes_after, "
         "seconds, float_pass_seconds, peak_rss_mb, ap_before, ap_after (null: not measured), "
@@ -429,7 +425,9 @@ const cli_command cmd_quantize = {
         "last, layers, noise_before, noise_after, put_back, undone: of --adaround and --lsq), "
         "learned_before, learned_after (noise / signal of what the last layers give), scales_kept, "
         "scales_fitted, scales_missing (of a network that was quantized already; null: it was "
-        "float).",
+        "float), promise "
+        "(null: none asked for; kind, limit, measure, float, first, score, need, held, restored, "
+        "layers, scores, seconds, steps).",
     .files = file_args,
     .opts = opts,
     .args_size = sizeof(cli_recipe_args),

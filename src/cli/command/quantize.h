@@ -3,6 +3,7 @@
 #ifndef CLI_QUANTIZE_H
 #define CLI_QUANTIZE_H
 
+#include <octet/control.h>
 #include <octet/quant.h>
 #include <octet/recipe.h>
 
@@ -36,7 +37,41 @@ typedef struct cli_quantize_report {
     int64_t n_left_out;            /* of the pictures to calibrate on */
     bool has_unaligned;            /* scales were fitted to an NPU, and accuracy is measured: */
     oct_eval_result unaligned;     /* that of the network before */
+    oct_control *control;          /* of a promise; NULL: none was asked for */
 } cli_quantize_report;
+
+/* --- quantize_promise.c --- */
+
+/* What is quantized, and what it is measured with. */
+typedef struct cli_quantize_work {
+    cli *c;
+    const oct_graph *g;
+    const oct_dataset *images, *truth; /* truth NULL: none */
+    const oct_class_names *names;      /* NULL: none */
+    const oct_quantize_options *options;
+    const oct_recipe_job *settings;
+    bool is_classifier;
+} cli_quantize_work;
+
+/* Before and after, if there are labels. */
+oct_status cli_quantize_accuracy(const cli_quantize_work *w, const oct_quantized *q,
+                                 cli_quantize_report *r);
+
+/* --max-drop, --min-repeat, --max-noise: one of them at most. */
+bool cli_promise_wanted(const oct_recipe_job *s);
+oct_status cli_promise_check(cli *c, const oct_recipe_job *s);
+
+/* Quantizes so that it is kept; r->control is to be freed. */
+oct_status cli_promise_quantize(const cli_quantize_work *w, cli_quantize_report *r,
+                                oct_quantized **out);
+
+/* Fails if it is not kept: after all was written and printed. */
+oct_status cli_promise_verdict(const cli_quantize_report *r);
+void cli_promise_print(const cli_quantize_report *r, int column);
+void cli_promise_json(cli_json *j, const cli_quantize_report *r);
+
+/* What a file says of its promise: kind, limit, measure, float, score, need, held, restored. */
+void cli_promise_file_json(cli_json *j, const oct_graph *g);
 
 /* What was fitted to an NPU; returns how many scales. And all of it under the key "moved". */
 int cli_quantize_print_moves(const cli_quantize_report *r, int column);

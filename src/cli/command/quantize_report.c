@@ -265,6 +265,7 @@ void cli_quantize_print(const cli_quantize_report *r)
                  s.learned_before, s.learned_after);
     print_size_and_time(r, &s);
     if (r->has_accuracy) print_accuracy(r);
+    cli_promise_print(r, COLUMN);
     cli_fact(stdout, COLUMN, "seed", "%llu", (unsigned long long)r->seed);
     if (r->report) cli_fact(stdout, COLUMN, "report", "%s", r->report);
     print_blocks(r->q, s.learned);
@@ -384,6 +385,7 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     score_json(j, "ap_change_noise", r, !r->is_classifier, r->noise.difference);
     score_json(j, "top1_before", r, r->is_classifier, r->before.top1);
     score_json(j, "top1_after", r, r->is_classifier, r->after.top1);
+    cli_promise_json(j, r);
     cli_json_int(j, "seed", (int64_t)r->seed);
     cli_json_str(j, "report", r->report);
     st = cli_json_print(r->c, j);

@@ -10,7 +10,7 @@ from ._data import opened
 from ._network import Network
 from ._progress import Progress, shown
 from ._quantize import Quantized
-from ._session import Session, _network_of
+from ._session import Session, _network_of, bench_in_turns
 from ._settings import settings_text
 
 
@@ -104,7 +104,7 @@ def report(exact: Any, quantized: Any = None, data: Any = None, folder: Any = "r
     result = quantized if isinstance(quantized, Quantized) else exact
     net, other = _pair(exact, quantized)
     context = net._raw.context
-    times = [Session(n, threads).bench(runs=runs) for n in (net, other)]
+    times = bench_in_turns([Session(n, threads) for n in (net, other)], runs)
     text = settings_text(family, preprocess, labels, threads)
     with shown(context, progress):
         _octet.report(net._raw, other._raw, getattr(result, "_raw", None) if

@@ -23,7 +23,8 @@ def _cell(value: Any) -> str:
         text = "\u00d7".join("?" if d is None else str(d) for d in value)
     else:
         text = str(value)
-    return f"<td>{escape(text)}</td>"
+    side = "left" if isinstance(value, str) else "right"
+    return f'<td style="text-align: {side}">{escape(text)}</td>'
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 60) -> str:

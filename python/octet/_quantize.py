@@ -79,13 +79,14 @@ class Quantized:
 
     def _repr_html_(self) -> str:
         s = self.summary
+        layers = sorted(self.layers, key=lambda r: (r["reason"] is None, -r["noise"]))
         rows = [(r["name"], r["op"], r["reason"] or "INT8",
-                 r["noise"] if r["noise"] >= 0 else None) for r in self.layers]
+                 r["noise"] if r["noise"] >= 0 else None) for r in layers]
         return (_html.heading(f"{s['layers_quantized']} of {s['layers_total']} layers are INT8") +
                 _html.line(f"{100 * s['macs_quantized_share']:.1f} % of the multiply-adds, "
                            f"{s['images']} items, {s['seconds']:.1f} s") +
                 _html.line(s["tail"] or "") +
-                _html.table(("layer", "operator", "computed in", "noise"), rows))
+                _html.table(("layer", "operator", "computed in", "noise"), rows, 20))
 
 
 def quantize(model: Any, calibration_dataset: Any = None, *, dataset: Any = None,

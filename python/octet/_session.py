@@ -68,6 +68,8 @@ class Session(_octet.Session):
     def profile(self, inputs: Any = None, runs: int = 10) -> list[dict[str, Any]]:
         """Mean time of each step in ms, with its kernel: a list of dicts. Inputs are random if none
         are given."""
+        if runs < 1:
+            raise ValueError("a profile needs at least one run")
         inputs = self._random_inputs() if inputs is None else inputs
         self._measure(inputs, 1, False)
         _, sums = self._measure(inputs, runs, True)
@@ -78,13 +80,12 @@ class Session(_octet.Session):
 
     def bench(self, inputs: Any = None, runs: int = 50, warmup: int = 5) -> dict[str, float]:
         """Times of `runs` runs in ms: median, p10, p90, min, mean."""
+        if runs < 1:
+            raise ValueError("a bench needs at least one run")
         inputs = self._random_inputs() if inputs is None else inputs
         if warmup:
             self._measure(inputs, warmup, False)
-        times = sorted(ns / 1e6 for ns in self._measure(inputs, runs, False)[0])
-        n = len(times)
-        return {"median_ms": times[n // 2], "p10_ms": times[n // 10], "p90_ms": times[n * 9 // 10],
-                "min_ms": times[0], "mean_ms": sum(times) / n, "runs": n}
+        return _figures(self._measure(inputs, runs, False)[0])
 
     def _random_inputs(self) -> dict[str, Any]:
         generator = random.Random(0)
@@ -93,6 +94,23 @@ class Session(_octet.Session):
     def __repr__(self) -> str:
         return (f"<octet.Session {_html.values_text(self.inputs)} -> "
                 f"{_html.values_text(self.outputs)}>")
+
+
+def _figures(ns: list[int]) -> dict[str, float]:
+    times = sorted(t / 1e6 for t in ns)
+    n = len(times)
+    return {"median_ms": times[n // 2], "p10_ms": times[n // 10], "p90_ms": times[n * 9 // 10],
+            "min_ms": times[0], "mean_ms": sum(times) / n, "runs": n}
+
+
+def bench_in_turns(sessions: list[Session], runs: int) -> list[dict[str, float]]:
+    """Session.bench() of several, one run of each after the other: what disturbs one disturbs all."""
+    inputs = [s._random_inputs() for s in sessions]
+    times: list[list[int]] = [[] for _ in sessions]
+    for _ in range(max(runs, 1) + 1):
+        for s, x, ns in zip(sessions, inputs, times):
+            ns += s._measure(x, 1, False)[0]
+    return [_figures(ns[1:]) for ns in times]  # the first of each was to warm up
 
 
 def _network_of(model: Any) -> Network:

@@ -14,8 +14,9 @@ import octet
 import tiny
 
 
-def overhead(calls=20000):
-    """Microseconds of a run of a network that computes nothing: the best of ten batches."""
+def overhead(batches=100, calls=200):
+    """Microseconds of a run of a network that computes nothing: the median and the best of batches,
+    short ones, so that other work on the machine falls between them."""
     s = octet.Session(octet.load(tiny.identity()), threads=1)
     x, y = octet.empty((2, 3)), octet.empty((2, 3))
     work = {"s(x)": lambda: s(x), "s.run({name: x})": lambda: s.run({"x": x}),
@@ -23,12 +24,13 @@ def overhead(calls=20000):
             "s.run(x, outputs={name: y})": lambda: s.run(x, outputs={"y": y})}
     for name, call in work.items():
         times = []
-        for _ in range(10):
+        for _ in range(batches):
             start = time.perf_counter()
-            for _ in range(calls // 10):
+            for _ in range(calls):
                 call()
-            times.append((time.perf_counter() - start) / (calls // 10) * 1e6)
-        print(f"{name:28} {min(times):6.2f} us")
+            times.append((time.perf_counter() - start) / calls * 1e6)
+        times.sort()
+        print(f"{name:28} median {times[len(times) // 2]:6.2f} us, best {times[0]:6.2f} us")
 
 
 def throughput(session, x, n_threads, runs):

@@ -183,6 +183,8 @@ def test_measures(net):
     s = octet.Session(net)
     times = s.bench(runs=4, warmup=1)
     assert times["runs"] == 4 and 0 < times["min_ms"] <= times["median_ms"] <= times["p90_ms"]
+    with pytest.raises(ValueError):
+        s.bench(runs=0)
     rows = s.profile(runs=2)
     assert sum(r["macs"] for r in rows) == s.macs and all(r["ms"] >= 0 for r in rows)
     assert s.activation_bytes > 0 and "images" in repr(s)

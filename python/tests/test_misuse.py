@@ -105,9 +105,9 @@ def test_calls_do_not_leak(what, items):
         "in place": (10000, lambda: s.run(x, copy=False)),
         "errors": (3000, wrong),
         "load": (300, lambda: octet.Session(octet.load(data), 1)),
-        "quantize": (30, lambda: octet.quantize(net, small)),
+        "quantize": (12, lambda: octet.quantize(net, small)),
     }[what]
-    for _ in range(max(20, calls // 10)):
+    for _ in range(max(8, calls // 10)):
         work()
     gc.collect()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -22,23 +22,41 @@ static const double ridge = 1e-4;                   /* of the mean square of an 
 
 /* --- before channels are found --- */
 
+static int64_t outputs_of(const oct_node *n)
+{
+    const bool is_first = oct_node_is(n, &oct_op_conv) || oct_node_attr(n, "transB")->i;
+
+    return n->in[1]->type.dim[is_first ? 0 : 1];
+}
+
+/* x w + bias, with nothing else to it. */
+static bool is_plain_gemm(const oct_node *n)
+{
+    return oct_node_is(n, &oct_op_gemm) && !oct_node_attr(n, "transA")->i &&
+           oct_node_attr(n, "alpha")->f == 1.0f && oct_node_attr(n, "beta")->f == 1.0f;
+}
+
 static bool is_candidate(const oct_node *n)
 {
-    return oct_node_is(n, &oct_op_conv) && oct_node_const(n, 1) && n->in[1]->n_users == 1 &&
-           n->in[1]->type.dtype == OCT_DTYPE_F32 && n->in[1]->type.rank == 4 &&
-           (!oct_node_in(n, 2) || oct_node_const(n, 2));
+    const int rank = oct_node_is(n, &oct_op_conv) ? 4 : is_plain_gemm(n) ? 2 : 0;
+
+    return rank && oct_node_const(n, 1) && n->in[1]->n_users == 1 &&
+           n->in[1]->type.dtype == OCT_DTYPE_F32 && n->in[1]->type.rank == rank &&
+           (!oct_node_in(n, 2) ||
+            (oct_node_const(n, 2) && oct_tensor_len(n->in[2]->data) == outputs_of(n)));
 }
 
 static oct_status give_bias(oct_graph *g, oct_node *n)
 {
-    const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &n->in[1]->type.dim[0]);
+    const int64_t m = outputs_of(n);
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &m);
     oct_tensor *t = NULL;
     oct_value *v;
 
     if (oct_node_in(n, 2) && n->in[2]->n_users == 1) return OCT_OK;
     OCT_TRY(oct_node_in(n, 2) ? oct_tensor_copy(g->ctx, n->in[2]->data, &t)
                               : oct_tensor_make(g->ctx, &type, &t));
-    if (!oct_node_in(n, 2)) memset(t->data, 0, (size_t)type.dim[0] * sizeof(float));
+    if (!oct_node_in(n, 2)) memset(t->data, 0, (size_t)m * sizeof(float));
     if (!(v = oct_value_const(g, NULL, t))) return OCT_ERR_MEMORY;
     return oct_node_set_input(n, 2, v);
 }
@@ -54,10 +72,36 @@ oct_status oct_readers_prepare(oct_graph *g)
 
 static bool reads_units(const oct_cut *k)
 {
-    if (k->role != OCT_CUT_IN || k->axis != 1 || k->is_again || k->operand != 1) return false;
+    if (k->role != OCT_CUT_IN || k->axis < 0 || k->is_again || k->operand != 1) return false;
     for (int64_t i = 0; i < k->n; i++)
         if (k->unit[i] >= 0) return true;
     return false;
+}
+
+/* A Gemm of one row is a convolution of one pixel. */
+static oct_status find_geometry(const oct_node *n, oct_reader *l)
+{
+    const oct_type *x = &n->in[0]->type;
+
+    if (oct_node_is(n, &oct_op_conv)) {
+        OCT_TRY(oct_conv_geometry_conv(n, x, &n->in[1]->type, &l->at));
+        l->w_out = l->at.n == 2 ? l->at.c_in * oct_conv_geometry_kernel_size(&l->at) : 0;
+        l->w_in = 1;
+        return OCT_OK;
+    }
+    l->at = (oct_conv_geometry){.n = 2,
+                                .batch = x->dim[0],
+                                .c_in = x->dim[1],
+                                .c_out = outputs_of(n),
+                                .group = 1,
+                                .in = {1, 1},
+                                .out = {1, 1},
+                                .kernel = {1, 1},
+                                .stride = {1, 1},
+                                .dilation = {1, 1}};
+    l->w_in = l->cut->axis == 1 ? 1 : l->at.c_out;
+    l->w_out = l->cut->axis == 1 ? l->at.c_in : 1;
+    return OCT_OK;
 }
 
 /* Adds the layer if its numbers can be sampled; they are those of the bound network. */
@@ -69,7 +113,7 @@ static oct_status add_reader(oct_readers *r, const oct_cut *k, const oct_graph *
 
     if (!n || !oct_graph_find_value(bound, k->node->in[0]->name)) return OCT_OK;
     *l = (oct_reader){.node = k->node, .cut = k};
-    OCT_TRY(oct_conv_geometry_conv(n, &n->in[0]->type, &n->in[1]->type, &l->at));
+    OCT_TRY(find_geometry(n, l));
     if (l->at.n != 2 || l->at.group != 1 || l->at.batch != 1) return OCT_OK;
     l->width = oct_conv_geometry_kernel_size(&l->at);
     l->k = l->at.c_in * l->width + 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Convolutions that read channels which may go, and what they read of pictures: second moments of
- * their inputs. With these, what a layer loses with a channel, and the weights of the others that
- * make up for it as well as they can, follow by least squares, without labels and gradients.
+ * Layers (Conv without groups, Gemm) that read channels which may go, and what they read of
+ * pictures: second moments of their inputs. With these, what a layer loses with a channel, and the
+ * weights of the others that make up for it as well as they can, follow by least squares, without
+ * labels and gradients.
  */
 #ifndef OCT_PRUNE_READERS_H
 #define OCT_PRUNE_READERS_H
@@ -12,13 +13,14 @@
 
 typedef struct oct_reader {
     oct_node *node;
-    const oct_cut *cut; /* of its weights: the units that it reads */
-    oct_conv_geometry at;
-    int64_t k;      /* inputs with those of the kernel, and a constant 1 at the end */
-    int64_t width;  /* inputs of one channel: the kernel's size */
-    int64_t places; /* of a picture that are sampled */
-    double *a;      /* [k][k]: means of products of inputs, with a ridge */
-    float *xs;      /* samples, while they are taken: [picture][place][k] */
+    const oct_cut *cut;   /* of its weights: the units that it reads */
+    oct_conv_geometry at; /* Gemm: of one pixel */
+    int64_t w_out, w_in;  /* from one output's weights to the next, and from one input's */
+    int64_t k;            /* inputs with those of the kernel, and a constant 1 at the end */
+    int64_t width;        /* inputs of one channel: the kernel's size */
+    int64_t places;       /* of a picture that are sampled */
+    double *a;            /* [k][k]: means of products of inputs, with a ridge */
+    float *xs;            /* samples, while they are taken: [picture][place][k] */
 } oct_reader;
 
 typedef struct oct_readers {
@@ -27,8 +29,7 @@ typedef struct oct_readers {
     int32_t n;
 } oct_readers;
 
-/* Convolutions get biases of their own, where a constant can be added: before channels are found.
- */
+/* Layers get biases of their own, where a constant can be added: before channels are found. */
 oct_status oct_readers_prepare(oct_graph *g);
 
 /* Runs the network on the pictures of the options. */

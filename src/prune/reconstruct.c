@@ -40,7 +40,7 @@ static void load_weights(const oct_reader *l, double *w)
 
     for (int64_t o = 0; o < l->at.c_out; o++) {
         for (int64_t j = 0; j < l->k - 1; j++)
-            w[o * l->k + j] = (double)from[o * (l->k - 1) + j];
+            w[o * l->k + j] = (double)from[o * l->w_out + j * l->w_in];
         w[o * l->k + l->k - 1] = (double)bias[o];
     }
 }
@@ -343,10 +343,11 @@ oct_status oct_readers_score(const oct_readers *r, const oct_prune_options *o)
         OCT_TRY(score_group(r, o, &g->groups[i]));
         is_any = true;
     }
-    return is_any ? OCT_OK
-                  : oct_fail(g->c->ctx, OCT_ERR_UNSUPPORTED,
-                             "no convolution without groups reads channels that may go: choose "
-                             "another importance than 'reconstruction'");
+    return is_any
+               ? OCT_OK
+               : oct_fail(g->c->ctx, OCT_ERR_UNSUPPORTED,
+                          "no layer whose weights can be fitted reads channels that may go: choose "
+                          "another importance than 'reconstruction'");
 }
 
 /* --- weights of what is left --- */
@@ -382,7 +383,7 @@ static oct_status store(oct_ctx *ctx, const oct_reader *l, const int64_t *kept, 
     memset(w, 0, (size_t)(m * (l->k - 1)) * sizeof(*w));
     for (int64_t o = 0; o < m; o++) {
         for (int64_t x = 0; x < n - 1; x++)
-            w[o * (l->k - 1) + kept[x]] = (float)b[x * m + o];
+            w[o * l->w_out + kept[x] * l->w_in] = (float)b[x * m + o];
         bias[o] = (float)b[(n - 1) * m + o];
     }
     return OCT_OK;

@@ -162,6 +162,33 @@ static void adapts_norms(void **state)
     assert_true(differ(p, "adapted.onnx", "cut.onnx"));
 }
 
+/* Layers are fitted to pictures without labels: as many MACs go, other weights are left, and any
+ * number of threads gives the same ones. Training may follow. */
+static void fits_layers(void **state)
+{
+#define REFIT "--flops-target 0.3 --refit f/train "
+    place *p = *state;
+    const double full = macs_of(p, detector);
+
+    assert_int_equal(octet(p, "synth --out f --split train --count 16 --size 64 --seed 5"), 0);
+    assert_int_equal(prune(p, REFIT "-o fit.onnx --threads 1"), 0);
+    assert_int_equal(prune(p, REFIT "-o two.onnx --threads 2"), 0);
+    assert_int_equal(prune(p, REFIT "-o l2.onnx --importance l2"), 0);
+    assert_int_equal(prune(p, "--flops-target 0.3 -o plain.onnx --importance l2"), 0);
+    assert_true(macs_of(p, "fit.onnx") <= .7 * full);
+    assert_true(macs_of(p, "l2.onnx") == macs_of(p, "plain.onnx"));
+    assert_false(differ(p, "fit.onnx", "two.onnx"));
+    assert_true(differ(p, "l2.onnx", "plain.onnx"));
+    assert_int_equal(prune(p, FEW REFIT "-o trained.onnx --epochs 1 --loss distill"), 0);
+    assert_true(macs_of(p, "trained.onnx") == macs_of(p, "fit.onnx"));
+    assert_int_equal(prune(p, "-o no.onnx --channels 0.3 --refit nowhere"), 2);
+    assert_non_null(strstr(p->last.err, "nowhere"));
+    assert_int_equal(prune(p, "-o no.onnx --channels 0.3 --refit s/train"), 2);
+    assert_non_null(strstr(p->last.err, "too few"));
+    assert_int_equal(prune(p, FEW REFIT "-o no.onnx --prune-epochs 2"), 2);
+    assert_non_null(strstr(p->last.err, "while the network is trained"));
+}
+
 /* Killed in the midst of epochs in which channels go, and resumed: the same bytes as without. What
  * is asked for must be the same, down to each setting of pruning. */
 static void goes_on_bit_for_bit(void **state)
@@ -218,6 +245,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(refuses, place_setup, place_teardown),
         cmocka_unit_test_setup_teardown(trains_what_is_left, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(adapts_norms, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(fits_layers, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(recipes_say_it_too, place_setup, place_teardown),
     };

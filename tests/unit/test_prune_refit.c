@@ -125,6 +125,36 @@ static void twins_stand_in(void **state)
     oct_dataset_close(d);
 }
 
+/* The same with a Gemm that reads them, whose weights lie either way, with a bias and without. */
+static void gemm_is_fitted(void **state)
+{
+    files *t = *state;
+    oct_dataset *d = pictures(t, N_PICTURES);
+
+    for (int kind = 0; kind < 4; kind++) {
+        const int64_t dims[2] = {kind & 1 ? 5 : 8, kind & 1 ? 8 : 5}, five = 5;
+        maker m;
+        oct_value *x = begin_net(&m, t->f, 5), *y = layer(&m, x, 8, 3, 1);
+        float *w = y->producer->in[1]->data->data;
+        oct_node *n;
+
+        memcpy(w + 4 * 36, w, 4 * 36 * sizeof(*w));
+        memset(y->producer->in[2]->data->data, 0, 8 * sizeof(float));
+        y = emit(t->f, &oct_op_global_average_pool, emit(t->f, &oct_op_relu, y, NULL), NULL);
+        y = with_axis(&m, &oct_op_flatten, y, NULL, 1);
+        n = node(t->f, &oct_op_gemm, y, weights(t->f, &m.rng, 2, dims),
+                 kind & 2 ? weights(t->f, &m.rng, 1, &five) : NULL);
+        assert_ok(t->ctx, oct_node_set_int(n, "transB", kind & 1));
+        assert_ok(t->ctx, oct_graph_add_output(t->f->g, infer(t->f, n)));
+        assert_true(pruned_noise(t, d, "reconstruction", .5) < 1e-5);
+        assert_true(pruned_noise(t, d, "reconstruction", .75) > 1e-5);
+        oct_graph_free(t->f->g);
+        assert_ok(t->ctx, oct_graph_new(t->ctx, "test", &t->f->g));
+        t->f->b = (oct_builder){.g = t->f->g};
+    }
+    oct_dataset_close(d);
+}
+
 /* On an input that was not among the pictures. */
 static void fitting_helps(void **state)
 {
@@ -201,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equations_are_solved),
         cmocka_unit_test_setup_teardown(twins_stand_in, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(gemm_is_fitted, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(fitting_helps, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(all_blocks, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(nonsense_is_refused, setup_files, teardown_files),

@@ -61,6 +61,15 @@ typedef struct oct_report_network {
     double ms;                       /**< median time of one picture */
 } oct_report_network;
 
+/** Settings that a search tried: see octet/tune.h. */
+typedef struct oct_report_trial {
+    int64_t id;
+    const char *settings;
+    double score, ms;
+    int64_t bytes, images;
+    int32_t round, is_float, is_front, is_best;
+} oct_report_trial;
+
 /** All that a report shows. Parts that are NULL, or < 0, are left out of it. */
 typedef struct oct_report {
     size_t struct_size;     /**< set by oct_report_init() */
@@ -111,6 +120,10 @@ typedef struct oct_report {
     int32_t n_networks;
     size_t network_size;            /**< as the sizes above */
     const oct_prune_result *pruned; /**< layers before and after pruning; NULL: none were */
+    const oct_report_trial *trials; /**< of a search, those with results */
+    int32_t n_trials;
+    size_t trial_size;      /**< as the sizes above */
+    const char *score_name; /**< what their score is */
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);
@@ -124,6 +137,7 @@ static inline void oct_report_init(oct_report *r)
     r->scene_size = sizeof(oct_report_scene);
     r->epoch_size = sizeof(oct_report_epoch);
     r->network_size = sizeof(oct_report_network);
+    r->trial_size = sizeof(oct_report_trial);
 }
 
 /**

@@ -164,6 +164,7 @@ void oct_report_data(const oct_report *r, const oct_links *links, oct_str *out)
     oct_report_put_accuracy(out, r);
     oct_report_put_epochs(out, r);
     oct_report_put_pruned(out, r);
+    oct_report_put_trials(out, r);
     put_summary(out, r->summary);
     put_layers(out, r->analysis, links);
     put_points(out, r->analysis);

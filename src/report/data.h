@@ -11,6 +11,7 @@ void oct_report_data(const oct_report *r, const oct_links *links, oct_str *out);
 void oct_report_put_accuracy(oct_str *out, const oct_report *r);
 void oct_report_put_epochs(oct_str *out, const oct_report *r);
 void oct_report_put_pruned(oct_str *out, const oct_report *r);
+void oct_report_put_trials(oct_str *out, const oct_report *r);
 void oct_report_put_times(oct_str *out, const oct_report *r);
 void oct_report_put_pictures(oct_str *out, const oct_report *r);
 void oct_report_put_graph(oct_str *out, const oct_report *r, const oct_links *links);

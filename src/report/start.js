@@ -32,6 +32,7 @@ document.addEventListener("DOMContentLoaded", () => {
   startSummary();
   startTraining();
   startPruning();
+  startTuning();
   startAccuracy();
   startAdvice();
   startGraph(); // before the table, whose details point into it

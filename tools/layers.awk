@@ -26,6 +26,7 @@ BEGIN {
     may["analyze"] = "base tensor graph op pass exec data detect eval feed stat quant"
     may["control"] = "base tensor graph op exec data detect eval feed stat quant analyze"
     may["report"] = "base tensor graph analyze"
+    may["tune"] = "base tensor graph onnx exec data detect eval quant recipe analyze"
     may["cli"] = ""
     # Inside quant, in processing order: each sees itself and those before it.
     n_quant = split("spec target qmap activation_after npu place observe solve fallback lower learn raise " \

@@ -26,6 +26,7 @@
 #include <octet/synth.h>
 #include <octet/tensor.h>
 #include <octet/train.h>
+#include <octet/tune.h>
 #include <octet/version.h>
 
 #endif

@@ -93,6 +93,15 @@ static bool is_own_npy(const ends *e)
     return n >= SPACES;
 }
 
+/* SQLite's header has a place for the number of the program that made a file. */
+static bool is_own_database(const ends *e)
+{
+    enum { APPLICATION_ID = 68 };
+
+    return e->n_head >= APPLICATION_ID + 4 && starts(e, "SQLite format 3", 16) &&
+           memcmp(e->head + APPLICATION_ID, "octt", 4) == 0;
+}
+
 static bool is_own_text(const ends *e)
 {
     static const char *const notes[] = {
@@ -156,8 +165,9 @@ bool cli_is_own(const char *path)
     if (!(e.f = fopen(path, "rb"))) return false;
     e.size = sb.st_size;
     own = read_ends(&e) &&
-          (starts(&e, "\x93NUMPY", 6) ? is_own_npy(&e)
-                                      : is_own_text(&e) || is_own_results(&e) || is_own_onnx(&e));
+          (starts(&e, "\x93NUMPY", 6)
+               ? is_own_npy(&e)
+               : is_own_text(&e) || is_own_results(&e) || is_own_database(&e) || is_own_onnx(&e));
     (void)fclose(e.f);
     free(e.head);
     free(e.tail);

@@ -14,8 +14,9 @@ enum {
     MAX_WATCHED = 256, /* claims of other machines */
 };
 
-#define SILENT_NS (1800LL * 1000000000) /* without a beat: longer than any stage of a trial takes  \
-                                         */
+#define SILENT_NS                                                                                  \
+    (1800LL * 1000000000) /* without a beat: longer than any stage of a trial takes                \
+                           */
 
 static const char *const tables[] = {
     "CREATE TABLE search (what TEXT NOT NULL)",

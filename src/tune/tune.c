@@ -149,7 +149,7 @@ static oct_status tell(job *j, const oct_trial *t, bool has_ended)
 
 static oct_status add(job *j, oct_trial_kind kind, int32_t round, const char *settings)
 {
-    const oct_trial t = {.kind = kind,
+    const oct_trial t = {.kind = (int32_t)kind,
                          .round = round,
                          .images = oct_halving_images(j->bench.n_score, round),
                          .settings = settings};

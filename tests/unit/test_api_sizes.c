@@ -66,7 +66,7 @@ static const struct {
     ROW(oct_nms_options),     ROW(oct_onnx_options),     ROW(oct_plan_options),
     ROW(oct_preprocess),      ROW(oct_prune_options),    ROW(oct_quantize_options),
     ROW(oct_report),          ROW(oct_simplify_options), ROW(oct_source_options),
-    ROW(oct_synth_options), ROW(oct_tune_options),
+    ROW(oct_synth_options),   ROW(oct_tune_options),
 #undef ROW
 };
 

@@ -45,8 +45,9 @@ static const cli_opt opts[] = {
              "processes may work on one; by default OUT.tune.db"},
     {CLI_STR, "save-recipe", offsetof(args, save_recipe), "FILE",
      .help = "the recipe that repeats the best; by default OUT.tune.yaml"},
-#define OCT_FIELD           CLI_FIELD_ROW
-#define OCT_FIELD_FILE(...) /* not typed, or an option of every command */
+#define OCT_FIELD              CLI_FIELD_ROW
+#define OCT_FIELD_FILE(...)    /* not typed, or an option of every command */
+#define OCT_FIELD_PROMISE(...) /* tune has budgets of its own */
 #define OCT_FIELD_TRAIN(...)
 #define OCT_FIELD_QAT(...)
 #define OCT_FIELD_PRUNE(...)
@@ -209,6 +210,11 @@ static oct_status check_settings(job *j)
     oct_dataset_options_init(&d);
     oct_recipe_get_data(j->recipe, &d);
     if (!j->settings.model) return cli_missing(j->c, "MODEL");
+    if (cli_promise_wanted(&j->settings))
+        return cli_fail(
+            j->c, OCT_ERR_ARG,
+            "the recipe has a promise to keep (max_drop, min_repeat or max_noise), which "
+            "only octet quantize does; take it out, and use --max-drop");
     if (!d.images)
         return cli_fail(j->c, OCT_ERR_ARG,
                         "pictures to tune on are missing: --images DIR, or --data FILE.npz");

@@ -33,6 +33,7 @@ int pyo_network_setup(PyObject *module);
 int pyo_session_setup(PyObject *module);
 int pyo_dataset_setup(PyObject *module);
 int pyo_quantize_setup(PyObject *module);
+int pyo_control_setup(PyObject *module);
 int pyo_detect_setup(PyObject *module);
 int pyo_analyze_setup(PyObject *module);
 int pyo_train_setup(PyObject *module);
@@ -195,6 +196,9 @@ typedef struct pyo_quantized {
     oct_quantized *q;
     PyObject *keeps; /* what its memory may lie in: the float network */
 } pyo_quantized;
+
+/* An empty one, whose q is to be filled. */
+pyo_quantized *pyo_quantized_new(pyo_context *c, PyObject *network);
 
 /* --- settings (settings.c): a recipe as JSON, and what octet reads out of it --- */
 

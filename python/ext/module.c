@@ -164,9 +164,9 @@ PyMODINIT_FUNC PyInit__octet(void);
 PyMODINIT_FUNC PyInit__octet(void)
 {
     static int (*const setups[])(PyObject *) = {
-        pyo_context_setup, pyo_tensor_setup,  pyo_network_setup,
-        pyo_session_setup, pyo_dataset_setup, pyo_quantize_setup,
-        pyo_detect_setup,  pyo_analyze_setup, pyo_train_setup,
+        pyo_context_setup, pyo_tensor_setup,   pyo_network_setup, pyo_session_setup,
+        pyo_dataset_setup, pyo_quantize_setup, pyo_control_setup, pyo_detect_setup,
+        pyo_analyze_setup, pyo_train_setup,
     };
     PyObject *m = PyModule_Create(&definition);
 

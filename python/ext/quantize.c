@@ -6,6 +6,16 @@
 
 /* --- quantizing --- */
 
+pyo_quantized *pyo_quantized_new(pyo_context *c, PyObject *network)
+{
+    pyo_quantized *q = pyo_new(pyo.quantized);
+
+    if (!q) return NULL;
+    q->context = (pyo_context *)pyo_ref((PyObject *)c);
+    q->keeps = pyo_ref(network);
+    return q;
+}
+
 static PyObject *quantize(PyObject *self, PyObject *args)
 {
     const char *json, *source;
@@ -23,9 +33,8 @@ static PyObject *quantize(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!Os#z", pyo.network, &network, &images, &json, &size, &source))
         return NULL;
     n = (pyo_network *)network;
-    if (!(d = pyo_dataset_of(images, n->context)) || !(q = pyo_new(pyo.quantized))) return NULL;
-    q->context = (pyo_context *)pyo_ref((PyObject *)n->context);
-    q->keeps = pyo_ref(network);
+    if (!(d = pyo_dataset_of(images, n->context)) || !(q = pyo_quantized_new(n->context, network)))
+        return NULL;
     if (!(state = pyo_enter(n->context))) {
         Py_DECREF(q);
         return NULL;

@@ -14,6 +14,7 @@ from ._evaluate import Detector, Evaluation, detect, evaluate
 from ._network import Network, Value, load
 from ._nncf import (
     AdvancedQuantizationParameters,
+    DropType,
     IgnoredScope,
     ModelType,
     QuantizationPreset,
@@ -26,7 +27,7 @@ from ._octet import machine, settings
 from ._octet import synth as _synth
 from ._octet import version as __version__
 from ._prune import Pruned, prune
-from ._quantize import Quantized, quantize
+from ._quantize import Quantized, quantize, quantize_with_accuracy_control
 from ._session import Session, empty
 from ._train import Training, qat, train
 
@@ -43,9 +44,9 @@ def synth(folder, split="val", count=200, size=256, seed=0):
 
 
 __all__ = [
-    "AdvancedQuantizationParameters", "Analysis", "Dataset", "Detector", "Error", "Evaluation",
-    "IgnoredScope", "ModelType", "Network", "Pruned", "QuantizationPreset", "Quantized", "Session",
+    "AdvancedQuantizationParameters", "Analysis", "Dataset", "Detector", "DropType", "Error",
+    "Evaluation", "IgnoredScope", "ModelType", "Network", "Pruned", "QuantizationPreset", "Quantized", "Session",
     "Subgraph", "TargetDevice", "Tensor", "Training", "Value", "analyze", "choices", "detect",
-    "empty", "evaluate", "load", "machine", "prune", "qat", "quantize", "report", "settings",
-    "synth", "train",
+    "empty", "evaluate", "load", "machine", "prune", "qat", "quantize",
+    "quantize_with_accuracy_control", "report", "settings", "synth", "train",
 ]

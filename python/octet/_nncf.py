@@ -26,6 +26,11 @@ class TargetDevice(Enum):
     CPU_SPR = "CPU_SPR"
 
 
+class DropType(Enum):
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"
+
+
 @dataclass
 class Subgraph:
     """All nodes on paths from `inputs` to `outputs`, both included."""

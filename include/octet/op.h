@@ -95,6 +95,13 @@ OCT_API const char *oct_node_attr_str(const oct_node *n, const char *name, const
  */
 OCT_API oct_status oct_plugin_load(oct_ctx *ctx, const char *path);
 
+/**
+ * Drops operators that octet cannot run, and what depends on them, if no layer with weights is
+ * among that: the values before them become outputs. *n_dropped: nodes, 0 if there was nothing to
+ * drop, or too much. The rest can be run and scored.
+ */
+OCT_API oct_status oct_graph_drop_unknown(oct_graph *g, int32_t *n_dropped);
+
 #ifdef __cplusplus
 }
 #endif

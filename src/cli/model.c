@@ -353,3 +353,17 @@ oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g)
                          oct_ctx_error(c->ctx))
               : OCT_OK;
 }
+
+oct_status cli_model_drop_unknown(cli *c, oct_graph *g)
+{
+    int32_t n = 0;
+    const oct_status st = oct_graph_drop_unknown(g, &n);
+
+    if (n)
+        cli_note(c,
+                 "note: octet cannot run %d node%s at the end, which %s left out: outputs are the "
+                 "values before, as '%s'",
+                 (int)n, n == 1 ? "" : "s", n == 1 ? "is" : "are",
+                 oct_value_name(oct_graph_output(g, 0)));
+    return st;
+}

@@ -31,6 +31,9 @@ oct_status cli_model_check_outputs(cli *c, const char *names, const oct_graph *g
 /* Keeps only the outputs that --outputs names; NULL: all. */
 oct_status cli_model_keep_outputs(cli *c, const char *names, oct_graph *g);
 
+/* For commands that run it: without operators at the end that octet does not know. Says so. */
+oct_status cli_model_drop_unknown(cli *c, oct_graph *g);
+
 /* Reads a model and fixes the shapes that --input-shape gives. */
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out);
 

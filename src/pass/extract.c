@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include <octet/graph.h>
+#include <octet/op.h>
 
 #include "base/map.h"
 #include "graph/op.h"
+#include "op/op.h"
 #include "pass/pass.h"
 
 enum { FAR = 64 };
@@ -177,4 +179,87 @@ oct_status oct_graph_extract(oct_graph *g, const char *inputs, const char *outpu
     OCT_TRY(set_inputs(g, &in));
     OCT_TRY(oct_graph_infer(g));
     return oct_graph_verify(g);
+}
+
+/* --- operators that cannot be run --- */
+
+static bool reads_marked(const oct_node *n, const uint8_t *marks)
+{
+    for (int32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && n->in[i]->producer && marks[n->in[i]->producer->id]) return true;
+    return false;
+}
+
+/* Marks such nodes and all that depend on them. False: there are none, or layers with weights are
+ * among what would be lost, or a body reads it. */
+static bool mark_unknown(const oct_graph *g, uint8_t *marks, int32_t *n_marked)
+{
+    oct_weight_axes axes;
+
+    for (const oct_node *n = g->first; n; n = n->next) {
+        if (n->op->ref && n->op->shape && !reads_marked(n, marks)) continue;
+        if (oct_weight_axes_of(n, &axes)) return false;
+        for (int32_t i = 0; i < n->n_out; i++)
+            for (int32_t k = 0; n->out[i] && k < n->out[i]->n_users; k++)
+                if (n->out[i]->users[k]->graph != g) return false;
+        marks[n->id] = 1;
+        (*n_marked)++;
+    }
+    return *n_marked > 0;
+}
+
+/* What marked nodes read of others becomes outputs, in place of the first that is lost. */
+static void add_read(const oct_graph *g, const uint8_t *marks, cuts *out)
+{
+    for (const oct_node *n = g->first; n; n = n->next)
+        for (int32_t i = 0; marks[n->id] && i < n->n_in; i++) {
+            oct_value *v = n->in[i];
+
+            if (!v || v->data || !v->producer || marks[v->producer->id]) continue;
+            if (!v->is_output && !is_named(out, v)) out->v[out->n++] = v;
+        }
+}
+
+static oct_status find_outputs(oct_graph *g, const uint8_t *marks, cuts *out)
+{
+    size_t most = (size_t)g->n_outputs;
+    bool is_first = true;
+
+    for (const oct_node *n = g->first; n; n = n->next)
+        most += marks[n->id] ? (size_t)n->n_in : 0;
+    if (!(out->v = oct_arena_array(g->arena, most + 1, sizeof(oct_value *)))) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < g->n_outputs; i++) {
+        oct_value *v = g->outputs[i];
+
+        if (!v->producer || !marks[v->producer->id]) {
+            out->v[out->n++] = v;
+        } else if (is_first) {
+            is_first = false;
+            add_read(g, marks, out);
+        }
+    }
+    return OCT_OK;
+}
+
+oct_status oct_graph_drop_unknown(oct_graph *g, int32_t *n_dropped)
+{
+    OCT_ENTER(g->ctx);
+    uint8_t *marks = oct_calloc(g->ctx, (size_t)g->root->n_node_ids + 1, 1);
+    cuts out = {0};
+    const cuts in = {0};
+    oct_status st = OCT_OK;
+    int32_t n = 0;
+
+    *n_dropped = 0;
+    if (!marks) return OCT_ERR_MEMORY;
+    if (!mark_unknown(g, marks, &n)) goto done;
+    if ((st = find_outputs(g, marks, &out)) || out.n == 0) goto done;
+    st = set_outputs(g, &out);
+    if (!st) st = oct_drop_dead(g);
+    if (!st) st = set_inputs(g, &in);
+    if (!st) st = oct_graph_verify(g);
+    if (!st) *n_dropped = n;
+done:
+    oct_free(g->ctx, marks);
+    return st;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <octet/op.h>
 #include <octet/quant.h>
 
 #include "base/machine.h"
@@ -301,12 +302,30 @@ static oct_status check_retarget(const oct_quantized *q)
     return OCT_OK;
 }
 
+/* What can be run of the network, up to operators that octet does not know, with the shapes of the
+ * data. The rest is written back as it is. */
+static oct_status open_part(oct_quantized *q, const oct_dataset *images, oct_feed **f)
+{
+    const oct_feed_options feeding = {.preprocess = q->o.preprocess, .family = q->o.family};
+    oct_graph *part = NULL;
+    int32_t n_dropped;
+    oct_status st;
+
+    OCT_TRY(oct_graph_clone(q->g, &part));
+    st = oct_graph_drop_unknown(part, &n_dropped);
+    if (!st && !images) {
+        q->bound = part;
+        return OCT_OK;
+    }
+    if (!st) st = oct_feed_new(part, images, &feeding, &q->bound, f);
+    oct_graph_free(part);
+    return st;
+}
+
 /* The network that is quantized, with the shapes of the data; *f NULL: no pictures. */
 static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_dataset *images,
                                oct_feed **f)
 {
-    const oct_feed_options feeding = {.preprocess = q->o.preprocess, .family = q->o.family};
-
     q->corrected = (oct_corrections){-1, -1, -1, -1, -1};
     OCT_TRY(oct_quantize_normalise(g, &q->g));
     OCT_TRY(oct_retarget_open(&q->g, &q->file));
@@ -318,8 +337,7 @@ static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_d
         OCT_TRY(check_retarget(q));
     else
         OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
-    if (images) return oct_feed_new(q->g, images, &feeding, &q->bound, f);
-    return oct_graph_clone(q->g, &q->bound);
+    return open_part(q, images, f);
 }
 
 static void sum_up(oct_quantized *q)

@@ -374,6 +374,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if ((st = cli_labels_load(c, j.args->labels, &j.labels))) goto done;
     if ((st = cli_pictures_open(c, &words, &j.pictures))) goto done;
     if ((st = cli_model_load(c, files[0], NULL, &j.g))) goto done;
+    if ((st = cli_model_drop_unknown(c, j.g))) goto done;
     if ((st = cli_model_open_codes(c, &j.g))) goto done;
     cli_diagnose(c, j.g);
     if ((st = prepare(&j))) goto done;

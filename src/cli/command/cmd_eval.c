@@ -338,6 +338,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if (!a->images && !is_yaml(a->annotations)) return cli_missing(c, "option --images");
     if ((st = cli_labels_load(c, a->labels, &p.names))) goto done;
     if ((st = cli_model_load(c, files[0], NULL, &g))) goto done;
+    if ((st = cli_model_drop_unknown(c, g))) goto done;
     if ((st = cli_model_open_codes(c, &g))) goto done;
     cli_diagnose(c, g);
     if ((st = recognise(c, a, g, &prep, &detector))) goto done;

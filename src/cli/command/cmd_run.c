@@ -310,6 +310,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_status st;
 
     if ((st = cli_model_load(c, files[0], NULL, &j.g))) goto done;
+    if ((st = cli_model_drop_unknown(c, j.g))) goto done;
     if ((st = check_dump(&j))) goto done;
     if ((st = load_inputs(&j, files[0]))) goto done;
     if ((st = execute(&j))) goto done;

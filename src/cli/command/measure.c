@@ -96,6 +96,7 @@ oct_status cli_session_open(cli *c, const char *path, const cli_session_options 
     oct_plan_options_init(&po);
     po.n_threads = s.n_threads;
     if ((st = cli_model_load(c, path, o->shapes, &g))) goto done;
+    if ((st = cli_model_drop_unknown(c, g))) goto done;
     if ((st = bind_batch(c, g, path, o->batch))) goto done;
     if ((st = bind_pictures(g, o, &s))) goto done;
     s.load_ms = (double)(cli_time_ns() - start) * 1e-6;

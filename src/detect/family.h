@@ -37,6 +37,7 @@ typedef struct oct_net {
     oct_metadata says;
     const oct_graph *g;
     const oct_value *input; /* takes the picture */
+    const oct_value *sizes; /* takes the picture's width and height; NULL: none does */
     bool is_nhwc;
     int32_t width, height;
 } oct_net;
@@ -71,6 +72,7 @@ typedef struct oct_reading {
     bool scores_turned;    /* beside NonMaxSuppression's indices: [anchors, classes] */
     bool boxes_centred;    /* centre and size, not corners */
     bool score_first;      /* rows of 7: the score before the class */
+    bool is_stretched;     /* the network is told the picture's size, and scales boxes to it */
     bool is_tf_scaled;     /* pixels to -1..1 instead of ImageNet's statistics */
     int32_t width, height; /* of the network's input */
     const char *cannot;    /* why the outputs cannot be decoded although the family is known; NULL:

@@ -196,6 +196,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
         return OCT_OK;
     r->n_classes = attached_classes(net);
     r->score_first = strcmp(net->g->outputs[0]->name, "flat_predictions") == 0;
+    r->is_stretched = net->sizes != NULL;
     if (r->form == INDICES) read_layouts(net, r);
     *sure = suppresses && r->form == INDICES       ? OCT_SURE_MORE
             : suppresses || r->form == COUNTED     ? OCT_SURE_YES
@@ -359,6 +360,12 @@ static oct_status decode_indices(oct_decoding *d)
     return OCT_OK;
 }
 
+/* A network that scales boxes itself knows nothing of borders. */
+static void preprocess(const oct_reading *r, oct_preprocess *p)
+{
+    if (r->is_stretched) p->fit = OCT_FIT_STRETCH;
+}
+
 static oct_status decode(oct_decoding *d)
 {
     static oct_status (*const decoders[])(oct_decoding *) = {
@@ -376,5 +383,6 @@ const oct_family oct_family_nms = {
             "NonMaxSuppression's indices [k, 3] with boxes and scores",
     .is_suppressed = true,
     .match = match,
+    .preprocess = preprocess,
     .decode = decode,
 };

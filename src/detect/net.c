@@ -22,6 +22,16 @@ static bool takes_picture(const oct_value *v)
            (t->dim[1] == 3 || t->dim[1] == 1 || t->dim[1] < 0 || t->dim[3] == 3 || t->dim[3] == 1);
 }
 
+/* RT-DETR and D-FINE have "orig_target_sizes": int64 [n, 2], width and height. */
+static bool takes_sizes(const oct_value *v)
+{
+    const oct_type *t = &v->type;
+
+    if (t->dtype != OCT_DTYPE_I64 && t->dtype != OCT_DTYPE_I32 && t->dtype != OCT_DTYPE_F32)
+        return false;
+    return t->rank == 2 && t->dim[1] == 2 && strstr(v->name, "size");
+}
+
 static oct_status find_input(oct_net *net, const oct_graph *g)
 {
     const oct_value *other = NULL;
@@ -33,6 +43,8 @@ static oct_status find_input(oct_net *net, const oct_graph *g)
         if (v->data) continue;
         if (!net->input && takes_picture(v))
             net->input = v;
+        else if (!net->sizes && takes_sizes(v))
+            net->sizes = v;
         else
             other = v;
     }
@@ -78,7 +90,7 @@ static oct_status bind(oct_net *net, oct_graph **bound)
     OCT_TRY(oct_graph_clone(net->g, bound));
     net->g = *bound;
     OCT_TRY(oct_graph_set_input_shape(*bound, net->input->name, 4, t.dim));
-    net->input = NULL;
+    net->input = net->sizes = NULL;
     return find_input(net, *bound);
 }
 
@@ -220,6 +232,32 @@ bool oct_net_has_op(const oct_net *net, const char *op)
 
 /* --- for others --- */
 
+/*
+ * The network is told the size of its own input: boxes are in its pixels then, as those of other
+ * networks, and are scaled to the picture with them.
+ */
+static oct_status set_sizes(oct_graph *g, const char *name, int32_t batch, int32_t width,
+                            int32_t height)
+{
+    for (int32_t i = 0; i < g->n_inputs; i++) {
+        oct_value *v = g->inputs[i];
+        const oct_type type = oct_type_make(v->type.dtype, 2, (int64_t[]){batch, 2});
+        oct_tensor *t = NULL;
+
+        if (strcmp(v->name, name) != 0) continue;
+        OCT_TRY(oct_tensor_make(g->ctx, &type, &t));
+        for (int64_t k = 0; k < 2 * (int64_t)batch; k++) {
+            const double x = k % 2 ? height : width;
+
+            oct_store_f64(type.dtype, t->data, k, 1, &x);
+        }
+        v->type = type;
+        v->data = t;
+        return oct_graph_infer(g);
+    }
+    return OCT_OK;
+}
+
 oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, int32_t height,
                              oct_graph **out)
 {
@@ -242,6 +280,7 @@ oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, i
              : OCT_OK;
     if (!st && !oct_type_equal(&t, &net.input->type))
         st = oct_graph_set_input_shape(bound, net.input->name, 4, t.dim);
+    if (!st && net.sizes) st = set_sizes(bound, net.sizes->name, batch, width, height);
     if (st) {
         (void)snprintf(what, sizeof(what), "with batch %d and pictures of %dx%d", (int)batch,
                        (int)width, (int)height);

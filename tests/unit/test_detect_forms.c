@@ -3,6 +3,8 @@
  * FastestDet and YOLO-FastestV2. Their boxes are known. */
 #include "tests/unit/detect_net.h"
 
+#include "detect/detector.h"
+
 enum { SIDE = 64, CLASSES = 3 };
 
 static oct_value *integers(fixture *f, const char *name, int32_t rank, const int64_t *dims,
@@ -168,9 +170,55 @@ static void yolo_fastestv2(void **state)
     }
 }
 
+/* D-FINE and RT-DETR as their authors export them: the size of the picture comes in beside it, and
+ * boxes leave in its pixels. They are told their own size; the picture is stretched. */
+static void sizes_come_beside_the_picture(void **state)
+{
+    fixture *f = *state;
+    oct_preprocess p;
+    oct_detector *d = NULL;
+    oct_graph *bound = NULL;
+    oct_value *sizes, *four[2], *boxes;
+    oct_node *n;
+    float *x = NULL, *scores = NULL;
+    found_boxes b;
+
+    picture_input(f, 1, SIDE, 2 * SIDE);
+    sizes = graph_input(f, "orig_target_sizes", OCT_DTYPE_I64, 2, (int64_t[]){-1, 2});
+    integers(f, "labels", 2, (int64_t[]){1, 2}, (double[]){7, 2});
+    assert_non_null(n = oct_emit_node(&f->b, &oct_op_cast, &sizes, 1, 1));
+    assert_ok(f->ctx, oct_node_set_int(n, "to", 1));
+    assert_ok(f->ctx, oct_node_infer(n));
+    four[0] = four[1] = n->out[0];
+    assert_non_null(n = oct_emit_node(&f->b, &oct_op_concat, four, 2, 1));
+    assert_ok(f->ctx, oct_node_set_int(n, "axis", 1));
+    assert_ok(f->ctx, oct_node_infer(n));
+    boxes = oct_emit(&f->b, &oct_op_unsqueeze, n->out[0], oct_ints(&f->b, (int64_t[]){1}, 1), NULL);
+    boxes =
+        oct_emit(&f->b, &oct_op_mul, filled(f, NULL, 3, (int64_t[]){1, 2, 4}, 0, &x), boxes, NULL);
+    assert_non_null(boxes);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, boxes));
+    output(f, "scores", 2, (int64_t[]){1, 2}, 0, &scores);
+    memcpy(x + 4, (float[]){0.25f, 0.5f, 0.5f, 0.75f}, 4 * sizeof(*x));
+    scores[1] = 0.75f;
+
+    assert_ok(f->ctx, oct_detector_new(f->g, NULL, &d));
+    oct_preprocess_init(&p);
+    oct_detector_preprocess(d, &p);
+    oct_detector_free(d);
+    assert_int_equal(p.fit, OCT_FIT_STRETCH);
+    assert_ok(f->ctx, oct_detector_bind(f->g, 1, 2 * SIDE, SIDE, &bound));
+    oct_graph_free(f->g);
+    f->g = bound;
+    find_boxes(f, "nms", &b);
+    assert_int_equal(b.n, 1);
+    assert_box(&b.d[0], SIDE / 2, SIDE / 2, SIDE / 2, SIDE / 4, 0.75f, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sizes_come_beside_the_picture, setup, teardown),
         cmocka_unit_test(mmdetection),
         cmocka_unit_test(labels_boxes_scores),
         cmocka_unit_test_setup_teardown(yolov10, setup, teardown),

@@ -107,7 +107,43 @@ static oct_status set_input(job *j)
     }
     j->dtype = oct_value_dtype(v);
     j->input_name = oct_value_name(v);
+    for (int32_t i = 0; i < oct_graph_n_inputs(j->g); i++) {
+        const oct_value *sizes = oct_graph_input(j->g, i); /* the detector takes no other input */
+        oct_status st;
+
+        if (oct_value_rank(sizes) != 2 || oct_value_data(sizes)) continue;
+        st = oct_graph_set_input_shape(j->g, oct_value_name(sizes), 2, (int64_t[]){1, 2});
+        if (st) return st;
+    }
     return oct_graph_set_input_shape(j->g, oct_value_name(v), 4, dims);
+}
+
+/* A network that wants sizes beside the picture (D-FINE) is told those of its own input: boxes are
+ * scaled to the picture afterwards. */
+static oct_status fill_sizes(job *j)
+{
+    const double size[2] = {j->prep.width, j->prep.height};
+
+    for (int32_t i = 0; i < oct_graph_n_inputs(j->g); i++) {
+        const oct_value *v = oct_graph_input(j->g, i);
+        void *to = NULL;
+        oct_status st;
+
+        if (oct_value_data(v) || strcmp(oct_value_name(v), j->input_name) == 0) continue;
+        if ((st = oct_run_input(j->run, oct_value_name(v), &to, NULL))) return st;
+        for (int k = 0; to && k < 2; k++)
+            switch (oct_value_dtype(v)) {
+            case OCT_DTYPE_I64:
+                ((int64_t *)to)[k] = (int64_t)size[k];
+                break;
+            case OCT_DTYPE_I32:
+                ((int32_t *)to)[k] = (int32_t)size[k];
+                break;
+            default:
+                ((float *)to)[k] = (float)size[k];
+            }
+    }
+    return OCT_OK;
 }
 
 /* Names for drawing: numbers where none are known. */
@@ -145,6 +181,7 @@ static oct_status prepare(job *j)
              oct_detector_why(j->detector));
     if ((st = oct_plan_new(j->g, NULL, &j->plan))) return st;
     if ((st = oct_run_new(j->c->ctx, j->plan, &j->run))) return st;
+    if ((st = fill_sizes(j))) return st;
     j->found = cli_alloc((size_t)a->max_det, sizeof(*j->found));
     if ((st = oct_run_input(j->run, j->input_name, &j->input, NULL))) return st;
     if (!j->input)

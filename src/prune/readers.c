@@ -70,11 +70,11 @@ oct_status oct_readers_prepare(oct_graph *g)
 
 /* --- which layers --- */
 
-static bool reads_units(const oct_cut *k)
+static bool reads_units(const oct_cut *k, const bool *may_go)
 {
     if (k->role != OCT_CUT_IN || k->axis < 0 || k->is_again || k->operand != 1) return false;
     for (int64_t i = 0; i < k->n; i++)
-        if (k->unit[i] >= 0) return true;
+        if (k->unit[i] >= 0 && may_go[k->unit[i]]) return true;
     return false;
 }
 
@@ -125,11 +125,15 @@ static oct_status add_reader(oct_readers *r, const oct_cut *k, const oct_graph *
 static oct_status find_readers(oct_readers *r, const oct_graph *bound)
 {
     const oct_channels *c = r->g->c;
+    bool *may_go = oct_arena_array(c->arena, (size_t)c->n_units + 1, sizeof(*may_go));
 
     r->v = oct_arena_array(c->arena, (size_t)c->n_cuts + 1, sizeof(*r->v));
-    if (!r->v) return OCT_ERR_MEMORY;
+    if (!r->v || !may_go) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < r->g->n; i++)
+        for (int32_t u = 0; u < r->g->groups[i].n; u++)
+            may_go[r->g->groups[i].units[u]] = !r->g->groups[i].why;
     for (int32_t i = 0; i < c->n_cuts; i++)
-        if (reads_units(&c->cuts[i]) && is_candidate(c->cuts[i].node))
+        if (reads_units(&c->cuts[i], may_go) && is_candidate(c->cuts[i].node))
             OCT_TRY(add_reader(r, &c->cuts[i], bound));
     return OCT_OK;
 }

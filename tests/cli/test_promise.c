@@ -73,6 +73,41 @@ static void keeps_a_promise(void **state)
     json_decref(j);
 }
 
+static void verifies_it(void **state)
+{
+    place *p = *state;
+    json_t *j;
+
+    assert_int_equal(
+        octet(p, QUANTIZE "--max-drop 0.01 --annotations classes.txt --drop-type relative --quiet"),
+        0);
+    assert_int_equal(octet(p, "verify out.onnx --images img --annotations classes.txt"), 0);
+    must_contain(p->last.out, "promised  top-1 drops by at most 1 %");
+    must_contain(p->last.out,
+                 "measured  top-1 1.0000 on 4 pictures; 0.9900 or more keeps it: kept");
+    assert_int_equal(
+        octet(p,
+              "verify out.onnx --images img --annotations classes.txt --against net.onnx --json"),
+        0);
+    j = printed_json(p);
+    assert_true(json_is_true(json_object_get(j, "holds")) && number(j, "float") == 1);
+    json_decref(j);
+    /* Labels that the float network would not reach either. */
+    write_file(p, "wrong.txt", "0.png 1\n1.png 1\n2.png 2\n3.png 0\n", 32);
+    assert_int_equal(octet(p, "verify out.onnx --images img --annotations wrong.txt"), 1);
+    must_contain(p->last.out, "broken");
+    must_contain(p->last.err, "the promise does not hold: top-1 0.7500, needed 0.9900");
+    assert_int_equal(
+        octet(p, "verify out.onnx --images img --annotations wrong.txt --against net.onnx"), 0);
+
+    assert_int_equal(octet(p, QUANTIZE "--min-repeat 0.9 --quiet --force"), 0);
+    assert_int_equal(octet(p, "verify out.onnx --images img --against net.onnx"), 0);
+    must_contain(p->last.out, "repeat at least 0.9");
+    must_refuse(p, "verify out.onnx --images img", 2, "--against is missing");
+    must_refuse(p, "verify out.onnx --against net.onnx", 2, "--images");
+    must_refuse(p, "verify net.onnx --images img", 2, "promises nothing");
+}
+
 static void says_what_cannot_be_kept(void **state)
 {
     place *p = *state;
@@ -95,6 +130,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(compares_without_labels, files_setup, place_teardown),
         cmocka_unit_test_setup_teardown(keeps_a_promise, files_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(verifies_it, files_setup, place_teardown),
         cmocka_unit_test_setup_teardown(says_what_cannot_be_kept, files_setup, place_teardown),
     };
 

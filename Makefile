@@ -12,7 +12,7 @@ FUZZ_SECONDS ?= 60
 RELEASE = -Doptimization=3 -Ddebug=true -Db_ndebug=true
 MESON_FLAGS ?=
 
-.PHONY: all test test-unit abi demo accuracy agreement bench-peers check-losses check-peers format format-check coverage fuzz \
+.PHONY: all test test-unit abi demo accuracy agreement promise bench-peers check-losses check-peers format format-check coverage fuzz \
 	configure install uninstall dist deb check-deb clean help wheel test-python
 
 all: configure
@@ -109,6 +109,11 @@ accuracy: all $(PEERS)/ready
 		--json $(BUILD)/accuracy.json --figures docs/figures.tsv $(QUICK) $(ACCURACY)
 	@tools/figures --fill
 
+# What --max-drop .002 costs each detector on each target: hours. PROMISE: further options, as --targets ort.
+promise: all $(PEERS)/ready
+	@$(PEERS_PYTHON) tests/peers/promise.py $(BUILD)/octet --threads $(THREADS) \
+		--json $(BUILD)/promise.json $(PROMISE)
+
 # OTHERS: builds of octet with another setting, as in OTHERS=build-other/octet. AGREEMENT: further options.
 agreement: all $(PEERS)/ready
 	@$(PEERS_PYTHON) tests/peers/agreement.py $(BUILD)/octet $(OTHERS) --threads $(THREADS) $(AGREEMENT)
@@ -186,6 +191,7 @@ help:
 	@echo 'make check-losses losses of detectors against ultralytics and super-gradients (installs PyTorch)'
 	@echo 'make bench-peers  speed against ONNX Runtime, OpenVINO and NNCF (needs ../shared)'
 	@echo 'make accuracy     what INT8 costs each network on each target (needs ../shared)'
+	@echo 'make promise      what a promised accuracy costs (needs ../shared)'
 	@echo 'make agreement    how well INT8 repeats float, for builds with other settings (OTHERS)'
 	@echo 'make coverage     line coverage of src/ by the tests'
 	@echo 'make fuzz         each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)), random networks'

@@ -122,8 +122,9 @@ typedef struct oct_report {
     const oct_prune_result *pruned; /**< layers before and after pruning; NULL: none were */
     const oct_report_trial *trials; /**< of a search, those with results */
     int32_t n_trials;
-    size_t trial_size;      /**< as the sizes above */
-    const char *score_name; /**< what their score is */
+    size_t trial_size;                /**< as the sizes above */
+    const char *score_name;           /**< what their score is */
+    const oct_compare_result *repeat; /**< shown where there is no accuracy; NULL: not measured */
 } oct_report;
 
 OCT_API void oct_report_init_sized(oct_report *r, size_t struct_size);

@@ -89,11 +89,31 @@ static void put_curves(oct_str *out, const char *key, const double *before, cons
     oct_json_close(out, ']');
 }
 
+/* Without labels the float network is the truth: its figures are 1. */
+static void put_repeat(oct_str *out, const oct_report *r)
+{
+    const oct_compare_result *c = r->repeat;
+    const bool is_boxes = c->kind == OCT_COMPARED_BOXES;
+
+    if (c->repeat < 0) return;
+    oct_json_open(out, "accuracy", '{');
+    oct_json_text(out, "set", r->accuracy_set);
+    oct_json_open(out, "rows", '[');
+    put_score(out, is_boxes ? "Detections repeated" : "Same best class", 1, c->repeat);
+    if (is_boxes) put_score(out, "AP against them", c->ap >= 0 ? 1 : -1, c->ap);
+    if (!is_boxes) put_score(out, "Shared among the best five", 1, c->top5);
+    oct_json_close(out, ']');
+    oct_json_close(out, '}');
+}
+
 void oct_report_put_accuracy(oct_str *out, const oct_report *r)
 {
     const oct_box_eval *a = r->float_boxes, *b = r->int8_boxes;
 
-    if (!r->float_accuracy || !r->int8_accuracy) return;
+    if (!r->float_accuracy || !r->int8_accuracy) {
+        if (r->repeat) put_repeat(out, r);
+        return;
+    }
     oct_json_open(out, "accuracy", '{');
     oct_json_text(out, "set", r->accuracy_set);
     put_rows(out, r);

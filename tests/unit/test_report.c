@@ -232,6 +232,42 @@ static void hostile_names_stay_text(void **state)
     oct_analysis_free(a);
 }
 
+/* Without labels: the float network's figures are 1. */
+static void repeat_stands_for_accuracy(void **state)
+{
+    fixture *f = *state;
+    oct_compare_result c = {.struct_size = sizeof(c),
+                            .images = 3,
+                            .kind = OCT_COMPARED_BOXES,
+                            .sure = 8,
+                            .repeat = .875,
+                            .ap = .75};
+    const json_t *rows;
+    json_t *data;
+    oct_report r;
+    written w;
+
+    oct_report_init(&r);
+    r.title = "net";
+    r.accuracy_set = "3 pictures";
+    r.repeat = &c;
+    write_report(f, &r, &w);
+    data = data_of(&w);
+    rows = json_object_get(json_object_get(data, "accuracy"), "rows");
+    assert_int_equal(json_array_size(rows), 2);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 0), 1)) == 1);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 0), 2)) == .875);
+    assert_true(json_number_value(json_array_get(json_array_get(rows, 1), 2)) == .75);
+    json_decref(data);
+    drop_report(&w);
+    c.repeat = -1; /* nothing to repeat: no section */
+    write_report(f, &r, &w);
+    data = data_of(&w);
+    assert_null(json_object_get(data, "accuracy"));
+    json_decref(data);
+    drop_report(&w);
+}
+
 static void nothing_known_is_a_page_too(void **state)
 {
     fixture *f = *state;
@@ -385,6 +421,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_page_holds_what_it_was_given, setup, teardown),
         cmocka_unit_test_setup_teardown(hostile_names_stay_text, setup, teardown),
+        cmocka_unit_test_setup_teardown(repeat_stands_for_accuracy, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_known_is_a_page_too, setup, teardown),
         cmocka_unit_test_setup_teardown(an_older_page_is_replaced_whole, setup, teardown),
         cmocka_unit_test_setup_teardown(folders_that_cannot_be_made_are_named, setup, teardown),

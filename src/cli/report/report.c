@@ -12,7 +12,7 @@
 #include "cli/guard.h"
 #include "cli/model.h"
 
-enum { WARMUP_RUNS = 3, ENOUGH_RUNS = 400 };
+enum { WARMUP_RUNS = 3, ENOUGH_RUNS = 400, REPEAT_IMAGES = 64 };
 
 #define SECONDS 3.0 /* for each network */
 
@@ -152,6 +152,23 @@ static oct_status measure(const cli_report *in, oct_report *r, cli_measured mode
     return OCT_OK;
 }
 
+/* --- without labels --- */
+
+/* How much of what the float network finds is found by the other, on the first pictures. */
+static oct_status compare(const cli_report *in, oct_compare_result *r)
+{
+    oct_compare_options o;
+    oct_status st;
+
+    oct_compare_options_init(&o);
+    o.family = in->family;
+    o.preprocess = in->preprocess;
+    o.limit = REPEAT_IMAGES;
+    st = oct_compare(in->exact, in->quantized, in->images, &o, r);
+    cli_progress_end(in->c);
+    return st;
+}
+
 /* --- all of it --- */
 
 /* A part that this network or these pictures do not allow is omitted, with a message. */
@@ -230,6 +247,7 @@ oct_status cli_report_write(const cli_report *in)
     oct_quantize_summary summary = {.struct_size = sizeof(summary)};
     cli_measured models[2] = {{0}};
     cli_report_pictures pictures = {.n = 0};
+    oct_compare_result repeat = {.struct_size = sizeof(repeat)};
     oct_analysis *made = NULL;
     cli_layers layers = {0};
     words w = {0};
@@ -247,6 +265,14 @@ oct_status cli_report_write(const cli_report *in)
         measured = true;
     }
     if ((st = or_without(in->c, cli_report_draw(in, &pictures), "pictures"))) goto done;
+    if (!in->after && in->images && in->exact) {
+        if ((st = or_without(in->c, compare(in, &repeat), "comparison"))) goto done;
+        w.set = cli_format("%lld pictures without labels, against what the float network finds "
+                           "with a score above 0.3",
+                           (long long)repeat.images);
+        r.accuracy_set = w.set;
+        r.repeat = repeat.images ? &repeat : NULL;
+    }
     r.scenes = pictures.list;
     r.n_scenes = pictures.n;
     r.scenes_seen = pictures.n_seen;

@@ -64,7 +64,7 @@ function trialTable(list) {
     { label: D.tuning.score, num: true, by: (t) => t.score, cell: (t) => t.score.toFixed(4) },
     { label: "ms", num: true, by: (t) => t.ms, cell: (t) => short(t.ms) }, { label: "MB", num: true, by: (t) => t.bytes, cell: (t) => short(t.bytes / 1e6) },
     { label: "Pictures", num: true, by: (t) => t.images, cell: (t) => grouped(t.images), class: "wide" },
-    { label: "Settings", by: trialName, cell: trialName }], list, 1, true, 30);
+    { label: "Settings", by: trialName, cell: trialName, class: "name" }], list, 1, true, 30);
 }
 
 function tuningCards(last) {
@@ -77,8 +77,8 @@ function tuningCards(last) {
 }
 
 function startTuning() {
-  const list = D.tuning ? D.tuning.trials : [];
-  if (!list.length) return;
+  const list = D.tuning ? D.tuning.trials.filter((t) => isNumber(t.score) && isNumber(t.ms)) : [];
+  if (!list.some((t) => !t.float)) return;
   const round = Math.max(...list.filter((t) => !t.float).map((t) => t.round)), last = list.filter((t) => t.round === round);
   const before = list.filter((t) => t.round < round && !t.float);
   $("tuning").hidden = false;

@@ -230,6 +230,18 @@ const checks = {
     say(document.documentElement.scrollWidth <= innerWidth, "nothing is wider than the window");
   },
 
+  tuned() {
+    const dots = (c) => document.querySelectorAll("#tuning figure circle" + c).length;
+    say(document.querySelectorAll("#tuning figure").length === 2 && dots("") === 8, "the last round over time and over size, without a float network that is far away");
+    say(dots(".c2") === 2 && dots(".c0") === 4 && dots(".c5") === 2, "the one chosen and the front have colours");
+    say(document.querySelectorAll("#tuning figure line.cursor").length === 2, "the float network's score is a line");
+    say([...document.querySelectorAll("#tuning path")].every((p) => !/NaN|Infinity/.test(p.getAttribute("d"))), "the front is a line");
+    say(document.title === "tuned · octet report", "settings are text");
+    say(document.querySelectorAll("#tuning table.data").length === 2 && texts("#tuning tbody tr").length === 5 + 11, "both rounds as tables, without a score that is none");
+    say($("cards").textContent.includes("0.6000") && $("cards").textContent.includes("float 0.6100"), "the best in figures");
+    say(document.documentElement.scrollWidth <= innerWidth, "nothing is wider than the window");
+  },
+
   empty() {
     say(document.querySelectorAll("main > section:not([hidden])").length === 1, "only the summary is left");
     say(document.querySelectorAll(".card").length === 0, "without figures no cards");

@@ -2,7 +2,7 @@
 /*
  * Writes reports whose parts are made up, for the tests in a browser: "plain", "hostile" (names
  * that try to get out of the page), "thousand" (layers), "trained" (epochs, resumed after the
- * third) and "empty" (nothing is known). usage: samples DIR
+ * third), "tuned" (trials of a search) and "empty" (nothing is known). usage: samples DIR
  */
 #include <math.h>
 #include <stdio.h>
@@ -382,6 +382,52 @@ static void write_trained(oct_ctx *ctx, const char *dir)
     MUST(oct_report_write(ctx, &r, path));
 }
 
+/* Two rounds; settings that try to get out of the page, and a score that is none. */
+static void write_tuned(oct_ctx *ctx, const char *dir)
+{
+    enum { FIRST = 12, LAST = 4 };
+    sample one = {.ctx = ctx}, *s = &one;
+    oct_report_trial trials[FIRST + LAST + 2];
+    char path[4096];
+    oct_report r;
+    int n = 0;
+
+    for (int i = 0; i < FIRST; i++)
+        trials[n++] = (oct_report_trial){.id = i + 1,
+                                         .settings = i ? "ranges.weights=mse\nequalize=true\n" : "",
+                                         .score = i == 5 ? NAN : .5 + .01 * i,
+                                         .ms = 3,
+                                         .bytes = 1000000,
+                                         .images = 8};
+    for (int i = 0; i < LAST; i++)
+        trials[n++] = (oct_report_trial){.id = FIRST + i + 1,
+                                         .settings = i == 1 ? "</script><script>document.title="
+                                                              "'broken'</script>"
+                                                            : "",
+                                         .score = .6 - .02 * i,
+                                         .ms = 4 - .5 * i + (i == 3),
+                                         .bytes = 2000000 - 100000 * i,
+                                         .images = 72,
+                                         .round = 1,
+                                         .is_front = i != 3,
+                                         .is_best = i == 0};
+    trials[n++] = (oct_report_trial){.id = FIRST + LAST + 1,
+                                     .settings = "",
+                                     .score = .61,
+                                     .ms = 9,
+                                     .bytes = 8000000,
+                                     .images = 72,
+                                     .round = 1,
+                                     .is_float = 1};
+    oct_report_init(&r);
+    r.title = "tuned";
+    r.score_name = "AP";
+    r.trials = trials;
+    r.n_trials = n;
+    (void)snprintf(path, sizeof(path), "%s/tuned", dir);
+    MUST(oct_report_write(ctx, &r, path));
+}
+
 static void write_empty(oct_ctx *ctx, const char *dir)
 {
     sample one = {.ctx = ctx}, *s = &one;
@@ -402,6 +448,7 @@ int main(int argc, char **argv)
     write_sample(ctx, argv[1], "hostile", 20);
     write_sample(ctx, argv[1], "thousand", 1000);
     write_trained(ctx, argv[1]);
+    write_tuned(ctx, argv[1]);
     write_empty(ctx, argv[1]);
     oct_ctx_free(ctx);
     return 0;

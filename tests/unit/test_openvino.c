@@ -234,6 +234,42 @@ static void operators_without_a_form_are_named(void **state)
     assert_fails(t->ctx, oct_openvino_save(f->g, below(t, "net.onnx"), NULL), OCT_ERR_ARG, ".xml");
 }
 
+/* What the tails of detectors count and index with. */
+static void indices_come_back(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_tensor *want[8] = {NULL}, *got[8] = {NULL};
+    oct_graph *own = f->g;
+    oct_value *x = picture(f, 1, 4, 6, 6), *y, *axis, *at, *rows;
+    oct_node *n;
+
+    axis = constant_int(f, OCT_DTYPE_I64, 0, NULL, (int32_t[]){1});
+    at = constant_int(f, OCT_DTYPE_I64, 2, (int64_t[]){2, 2}, (int32_t[]){0, 1, 0, 3});
+    y = infer(f, n = node(f, &oct_op_cum_sum, x, axis, NULL));
+    assert_ok(f->ctx, oct_node_set_int(n, "exclusive", 1));
+    output(f, y);
+    rows = infer(f, node(f, &oct_op_gather_nd, y, at, NULL));
+    output(f, infer(f, node(f, &oct_op_scatter_nd, x, at, rows)));
+    at = constant_int(f, OCT_DTYPE_I64, 4, (int64_t[]){1, 1, 2, 2}, (int32_t[]){3, 0, 1, 2});
+    n = node(f, &oct_op_gather_elements, x, at, NULL);
+    assert_ok(f->ctx, oct_node_set_int(n, "axis", 1));
+    output(f, infer(f, n));
+    y = infer(f, node(f, &oct_op_non_zero, emit(f, &oct_op_relu, x, NULL), NULL, NULL));
+    output(f, y);
+    run_graph(f, NULL, want);
+    assert_ok(t->ctx, oct_openvino_save(f->g, below(t, "net.xml"), NULL));
+    assert_ok(t->ctx, oct_openvino_load(t->ctx, below(t, "net.xml"), &f->g));
+    run_graph(f, NULL, got);
+    for (int i = 0; i < 4; i++) {
+        assert_same(own->outputs[i]->name, got[i], want[i], 1e-6);
+        oct_tensor_unref(want[i]);
+        oct_tensor_unref(got[i]);
+    }
+    oct_graph_free(f->g);
+    f->g = own;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(q_operators_become_fake_quantize, setup_files,
                                         teardown_files),
         cmocka_unit_test_setup_teardown(splits_into_what_is_left, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(indices_come_back, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(broken_files_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(operators_without_a_form_are_named, setup_files,
                                         teardown_files),

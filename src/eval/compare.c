@@ -178,7 +178,7 @@ oct_status oct_answers_compare(const oct_answers *exact, const oct_answers *othe
                                double iou, oct_compare_result *r)
 {
     r->images = exact->n;
-    r->kind = exact->kind;
+    r->kind = (int32_t)exact->kind;
     r->sure = -1;
     r->ap = r->ap50 = r->repeat = r->added = r->top1 = r->top5 = -1;
     if (exact->kind != other->kind)

@@ -7,6 +7,7 @@
 
 #include <octet/analyze.h>
 
+#include "base/machine.h"
 #include "base/str.h"
 #include "tune/mixed.h"
 #include "tune/tune.h"
@@ -115,6 +116,11 @@ static oct_status add_width(oct_tune_bench *b, const char *settings, oct_width w
     return st;
 }
 
+static bool has_time(const oct_tune_bench *b)
+{
+    return !b->sensitivity_ends_ns || oct_time_ns() < b->sensitivity_ends_ns;
+}
+
 /* What the recipe keeps float has to be said again where other names are added. */
 static oct_status names_so_far(oct_tune_bench *b, oct_arena *arena, const char **out)
 {
@@ -134,6 +140,12 @@ static oct_status names_so_far(oct_tune_bench *b, oct_arena *arena, const char *
 
 oct_status oct_tune_sensitivity(oct_tune_bench *b, oct_arena *arena, const char ***list, int32_t *n)
 {
+    static const struct {
+        const char *settings;
+        oct_width width;
+    } widths[] = {{"", OCT_WIDTH_8},
+                  {"weight_bits=4\n", OCT_WIDTH_W4},
+                  {"activation_bits=16\n", OCT_WIDTH_A16}};
     oct_quantize_options o;
     table t = {.arena = arena};
     const char *begin;
@@ -143,8 +155,7 @@ oct_status oct_tune_sensitivity(oct_tune_bench *b, oct_arena *arena, const char 
     oct_recipe_get_quantize(b->base, &o);
     if (o.n_overrides) return OCT_OK; /* somebody has decided on bits already */
     OCT_TRY(names_so_far(b, arena, &begin));
-    OCT_TRY(add_width(b, "", OCT_WIDTH_8, &t));
-    OCT_TRY(add_width(b, "weight_bits=4\n", OCT_WIDTH_W4, &t));
-    OCT_TRY(add_width(b, "activation_bits=16\n", OCT_WIDTH_A16, &t));
+    for (size_t i = 0; i < OCT_COUNT(widths) && (i == 0 || has_time(b)); i++)
+        OCT_TRY(add_width(b, widths[i].settings, widths[i].width, &t));
     return oct_mixed_settings(arena, t.layers, t.n, begin, list, n);
 }

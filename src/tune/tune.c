@@ -27,6 +27,9 @@ enum {
 /* A round begins no more trials after this part of the time. */
 static const double time_part[OCT_TUNE_ROUNDS] = {0.5, 0.8, 1.0};
 
+/* And this part is for finding out which layers are sensitive. */
+#define SENSITIVITY_PART 0.15
+
 void oct_tune_options_init_sized(oct_tune_options *o, size_t struct_size)
 {
     const oct_tune_options all = {
@@ -380,6 +383,9 @@ static oct_status search(job *j, const oct_graph *g, oct_recipe *recipe, oct_tun
     bool is_over = false;
 
     OCT_TRY(oct_tune_bench_init(&j->bench, g, recipe, &j->o));
+    if (j->o.seconds > 0)
+        j->bench.sensitivity_ends_ns =
+            j->start_ns + (int64_t)(OCT_MIN(j->o.seconds, 1e9) * SENSITIVITY_PART * 1e9);
     OCT_TRY(describe(j, what));
     OCT_TRY(oct_trials_open(j->ctx, j->o.database, what, &j->trials));
     while (!is_over) {

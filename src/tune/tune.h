@@ -23,7 +23,8 @@ typedef struct oct_tune_bench {
     oct_dataset *score[OCT_TUNE_ROUNDS];
     oct_plan *plan; /* of the float network */
     oct_run *run;
-    double float_ms; /* that times of trials are given by; 0: not measured yet */
+    int64_t sensitivity_ends_ns; /* on the steady clock: no further widths after it; 0: none */
+    double float_ms;             /* that times of trials are given by; 0: not measured yet */
     oct_comparison *comparison[OCT_TUNE_ROUNDS]; /* where there are no labels */
 } oct_tune_bench;
 

@@ -16,6 +16,7 @@ typedef struct list {
 
 static const list lists[] = {
     {"TARGET", oct_target_name},
+    {"TARGET,..", oct_target_name},
     {"FAMILY", oct_family_name, .first = "auto"},
     {"RANGES", oct_observer_name},
     {"PRESET", oct_train_preset_name},

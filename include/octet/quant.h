@@ -93,6 +93,8 @@ typedef struct oct_quantize_options {
                                  for openvino, unless target_device is GPU, NPU or CPU_SPR */
     int32_t reconstruct_fix_scales; /**< 1: scales of activations are not learned */
     double reconstruct_gamma;       /**< lsq: weight of the distance of weights from their codes */
+    const char *heal; /**< "on", "off": layers that alone make most of the error at the outputs are
+                         found and mended; NULL: on */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);
@@ -216,6 +218,20 @@ OCT_API int32_t oct_quantized_move(const oct_quantized *q, int32_t i, oct_quanti
 
 /** The network as it was before anything was moved, borrowed, for comparing; NULL: nothing was. */
 OCT_API const oct_graph *oct_quantized_unaligned(const oct_quantized *q);
+
+/** A layer that alone made most of the error at the outputs, and what was done about it. */
+typedef struct oct_quantize_mend {
+    size_t struct_size; /**< set by the caller: sizeof(oct_quantize_mend) */
+    const char *node;   /**< the layer */
+    const char *kind;   /**< "equalized", "channels", "range" (its input's scales), "float" */
+    const char *text;   /**< one sentence */
+    double error_share; /**< of the error at the outputs, that the layer alone made; < 0: unknown */
+    double work_share;  /**< the layer's part of all multiply-adds */
+    double before, after; /**< error power / variance at the outputs, measured; < 0: not measured */
+} oct_quantize_mend;
+
+/** What was mended, in order; returns 0 beyond the end. Strings are the result's. */
+OCT_API int32_t oct_quantized_mend(const oct_quantized *q, int32_t i, oct_quantize_mend *mend);
 
 /** Blocks that learned, in order; returns 0 beyond the end. Strings are the result's. */
 OCT_API int32_t oct_quantized_block(const oct_quantized *q, int32_t i, oct_quantize_block *block);

@@ -11,6 +11,7 @@
 #include "pass/integer/qlinear.h"
 #include "quant/correct/channel_factors.h"
 #include "quant/correct/smooth_quant.h"
+#include "quant/heal/heal.h"
 
 #define DEPTH 4 /* nodes between a layer and its weight that are looked through */
 
@@ -58,6 +59,7 @@ static oct_status write_count(oct_graph *g, const char *key, int32_t n)
 
 oct_status oct_origin_write(oct_graph *g, const oct_quantize_options *o, const oct_corrections *c)
 {
+    OCT_TRY(write_count(g, "octet.healed", c->healed));
     OCT_TRY(write_count(g, "octet.equalized", c->equalized));
     OCT_TRY(write_count(g, "octet.smoothed", c->smoothed));
     OCT_TRY(write_count(g, "octet.aligned", c->aligned));
@@ -84,10 +86,22 @@ static oct_status move_again(const oct_graph *quantized, const char *done, const
     return OCT_OK;
 }
 
+static oct_status heal_again(oct_graph *g)
+{
+    oct_arena *a = oct_arena_new(g->ctx);
+    oct_mend *mends;
+    int32_t n;
+    const oct_status st = a ? oct_heal_channels(g, a, &mends, &n) : OCT_ERR_MEMORY;
+
+    oct_arena_free(a);
+    return st;
+}
+
 oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g)
 {
     bool smoothed, aligned;
 
+    if (oct_graph_metadata(quantized, "octet.healed")) OCT_TRY(heal_again(g));
     if (oct_graph_metadata(quantized, "octet.equalized")) OCT_TRY(oct_equalize(g, NULL));
     OCT_TRY(
         move_again(quantized, "octet.smoothed", OCT_MOVED_SMOOTH, oct_smooth_again, g, &smoothed));

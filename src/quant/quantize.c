@@ -67,6 +67,7 @@ typedef struct job {
     oct_quantized *q;
     oct_feed *f;
     oct_calibration *c;
+    oct_qmap *unhealed; /* the calibration borrows from it */
 } job;
 
 static oct_status choose_observers(job *j)
@@ -171,6 +172,32 @@ static oct_status cancel_residues(job *j)
     return oct_cancel_bias_residues(j->q->m, j->c);
 }
 
+static bool heals(const oct_quantized *q)
+{
+    return !q->o.heal || strcmp(q->o.heal, "off") != 0;
+}
+
+/* NPUs have no other scales, and no float. What was learned has measured itself. */
+static oct_status heal(job *j)
+{
+    oct_quantized *q = j->q;
+    const oct_heal_job h = {.bound = q->bound,
+                            .target = q->target,
+                            .o = &q->o,
+                            .c = j->c,
+                            .feed = j->f,
+                            .arena = q->arena};
+    oct_qmap *mended = NULL;
+
+    if (!heals(q)) return OCT_OK;
+    if (q->target->bias == OCT_BIAS_POW2 || oct_reconstruct_wanted(&q->o)) return OCT_OK;
+    OCT_TRY(oct_heal(&h, q->m, &q->healed, &mended));
+    if (!mended) return OCT_OK;
+    j->unhealed = q->m;
+    q->m = mended;
+    return OCT_OK;
+}
+
 /* When a stage is left out. */
 enum {
     PICTURES = 1u << 0,   /* it needs pictures */
@@ -203,6 +230,7 @@ static const struct stage {
     {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS | OCT_QWRITES_SCALES, FROM_FLOAT},
     {"bias scales", solve_biases, OCT_QWRITES_SCALES, 0},
     {"bias residues", cancel_residues, OCT_QWRITES_CODES, PICTURES},
+    {"healing", heal, 0, PICTURES | FROM_FLOAT}, /* on copies */
 };
 
 static bool is_left_out(const job *j, unsigned only)
@@ -223,6 +251,7 @@ static oct_status run_stages(oct_quantized *q, oct_feed *f)
         st = stages[i].run(&j);
     }
     oct_calibration_free(j.c);
+    oct_qmap_free(j.unhealed);
     q->m->stage = NULL;
     q->m->may_write = 0; /* lowering only reads */
     return st;
@@ -326,17 +355,22 @@ static oct_status open_part(oct_quantized *q, const oct_dataset *images, oct_fee
 static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_dataset *images,
                                oct_feed **f)
 {
-    q->corrected = (oct_corrections){-1, -1, -1, -1, -1};
+    int32_t n_cured = 0;
+
+    q->corrected = (oct_corrections){-1, -1, -1, -1, -1, 0};
     OCT_TRY(oct_quantize_normalise(g, &q->g));
     OCT_TRY(oct_retarget_open(&q->g, &q->file));
     if (!q->file && !images)
         return oct_fail(q->ctx, OCT_ERR_ARG,
                         "pictures to calibrate on are missing, and the network has no scales of "
                         "its own");
-    if (q->file)
+    if (q->file) {
         OCT_TRY(check_retarget(q));
-    else
+    } else {
+        if (heals(q)) OCT_TRY(oct_heal_channels(q->g, q->arena, &q->cured, &n_cured));
         OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
+        q->corrected.healed = n_cured;
+    }
     return open_part(q, images, f);
 }
 

@@ -79,6 +79,9 @@ oct_status oct_quantized_measure(oct_quantized *q, oct_feed *f)
     oct_status st;
 
     if (!noise) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < q->n_layers && q->healed.layers; i++)
+        q->layers[i].noise = q->healed.layers[i];
+    if (q->healed.layers) return OCT_OK; /* healing measured it */
     for (const oct_node *n = q->bound->first; n; n = n->next)
         if (has_weights(n)) noise[k++].name = n->out[0]->name;
     st = oct_lower(q->m, NULL, &lowered);
@@ -156,6 +159,25 @@ int32_t oct_quantized_block(const oct_quantized *q, int32_t i, oct_quantize_bloc
     return 1;
 }
 
+int32_t oct_quantized_mend(const oct_quantized *q, int32_t i, oct_quantize_mend *mend)
+{
+    oct_quantize_mend all = {.struct_size = sizeof(all)};
+    const int32_t n = q->corrected.healed;
+    const oct_mend *m;
+
+    if (i < 0 || i >= n + q->healed.n) return 0;
+    m = i < n ? &q->cured[i] : &q->healed.mends[i - n];
+    all.node = m->node;
+    all.kind = m->kind;
+    all.text = m->text;
+    all.error_share = m->error_share;
+    all.work_share = m->work_share;
+    all.before = m->before;
+    all.after = m->after;
+    oct_sized_give(mend, &all, sizeof(all));
+    return 1;
+}
+
 int32_t oct_quantized_move(const oct_quantized *q, int32_t i, oct_quantize_move *move)
 {
     oct_quantize_move all = {.struct_size = sizeof(all)};
@@ -189,7 +211,7 @@ oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
         return oct_fail(
             q->ctx, OCT_ERR_UNSUPPORTED,
             "a qmap goes with the float file's own weights, but equalizing, "
-            "smoothing, aligning, learning or hard activations changed the network; save "
+            "smoothing, aligning, learning, healing or hard activations changed the network; save "
             "the quantized file alone");
     return oct_qmap_save(q->m, path);
 }

@@ -6,6 +6,7 @@
 #include <octet/quant.h>
 
 #include "quant/correct/correct.h"
+#include "quant/heal/heal.h"
 #include "quant/learn/reconstruct.h"
 #include "quant/retarget.h"
 #include "quant/solve/solve.h"
@@ -23,6 +24,8 @@ struct oct_quantized {
     oct_graph *exact; /* that before blocks learned other weights; NULL: none did */
     oct_reconstruction learned;
     oct_qmap *m;
+    oct_healing healed; /* what was mended in it */
+    oct_mend *cured;    /* and in weights before */
     oct_graph *qdq;
     oct_npu_moves moves;  /* what was fitted to an NPU */
     oct_qmap *before;     /* without that, of `bound`; NULL: nothing was moved */

@@ -77,6 +77,10 @@ void cli_promise_file_json(cli_json *j, const oct_graph *g);
 int cli_quantize_print_moves(const cli_quantize_report *r, int column);
 void cli_quantize_moves_json(cli_json *j, const cli_quantize_report *r);
 
+/* What healing did, a line each. And all of it under the key "mends". */
+void cli_quantize_print_mends(const cli_quantize_report *r, int column);
+void cli_quantize_mends_json(cli_json *j, const cli_quantize_report *r);
+
 /*
  * Prints family, preprocessing and the number of pictures, warns of few, and keeps it for the
  * report. `words` (may be NULL) override the family's preprocessing; then *p is to be used.

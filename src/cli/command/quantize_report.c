@@ -257,6 +257,7 @@ void cli_quantize_print(const cli_quantize_report *r)
     print_correction("channel alignment", "pairs of layers", s.aligned);
     print_correction("hard activations", "activations", s.hardened);
     (void)cli_quantize_print_moves(r, COLUMN);
+    cli_quantize_print_mends(r, COLUMN);
     if (s.learned >= 0)
         cli_fact(stdout, COLUMN, "learned", "%d layers, block by block, from %lld pictures",
                  (int)s.learned, (long long)s.learned_from);
@@ -361,6 +362,7 @@ oct_status cli_quantize_print_json(const cli_quantize_report *r)
     count_json(j, "aligned", s.aligned);
     count_json(j, "hardened", s.hardened);
     cli_quantize_moves_json(j, r);
+    cli_quantize_mends_json(j, r);
     count_json(j, "learned", s.learned);
     if (s.learned >= 0) {
         cli_json_num(j, "learned_before", s.learned_before);

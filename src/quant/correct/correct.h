@@ -46,12 +46,13 @@ oct_status oct_harden(oct_graph *g, const char *tail, int32_t *n_changed);
 typedef struct oct_corrections {
     int32_t equalized, smoothed, aligned, hardened;
     int32_t learned; /* the same of layers, for reconstruction (quant/learn/reconstruct.h) */
+    int32_t healed;  /* layers whose channels healing made alike (quant/heal/channels.c); 0: none */
 } oct_corrections;
 
 static inline bool oct_corrections_any(const oct_corrections *c)
 {
     return c->equalized > 0 || c->smoothed > 0 || c->aligned > 0 || c->hardened > 0 ||
-           c->learned > 0;
+           c->learned > 0 || c->healed > 0;
 }
 
 /* correct.c: those of the three that the options ask for. */

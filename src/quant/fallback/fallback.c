@@ -31,9 +31,8 @@ oct_status oct_fallback_watch(const oct_qmap *m, const oct_target *t, oct_calibr
 
 /* --- keeping a node float --- */
 
-/* The node gets a float input, float weights and a float result. */
-static oct_status keep_float(oct_qmap *m, const oct_node *n, oct_float_reason reason,
-                             const char *why)
+oct_status oct_fallback_keep_float(oct_qmap *m, const oct_node *n, oct_float_reason reason,
+                                   const char *why)
 {
     const int32_t input = oct_qmap_at(m, n, 0);
     oct_qpoint unrounded;
@@ -64,8 +63,8 @@ static bool is_slow(const oct_node *n)
 static oct_status leave_result(oct_qmap *m, const oct_node *n)
 {
     if (!oct_node_is_pointwise(n))
-        return keep_float(m, n, OCT_FLOAT_OUTPUT,
-                          "kept in float: outputs of the network are not rounded");
+        return oct_fallback_keep_float(m, n, OCT_FLOAT_OUTPUT,
+                                       "kept in float: outputs of the network are not rounded");
     for (int32_t i = 0; i < m->n_points; i++)
         if (oct_place_preact(m, i) == n)
             OCT_TRY(oct_qpoint_switch_off(m, i, "outputs of the network are not rounded"));
@@ -79,7 +78,7 @@ static oct_status check_input(oct_qmap *m, const oct_node *n, const oct_calibrat
 
     OCT_TRY(oct_input_rounding_noise(m, n, 0, c, a, &noise));
     if (noise > oct_rounding_noise_limit(n))
-        return keep_float(
+        return oct_fallback_keep_float(
             m, n, OCT_FLOAT_ERROR,
             "kept in float: one scale for their input is too coarse for some channels");
     return OCT_OK;
@@ -93,18 +92,19 @@ static oct_status check_conv(oct_qmap *m, const oct_node *n, const oct_calibrati
     double after = 0;
 
     if (is_slow(n))
-        return keep_float(m, n, OCT_FLOAT_SLOWER,
-                          "kept in float: so few channels are slower in integers");
+        return oct_fallback_keep_float(m, n, OCT_FLOAT_SLOWER,
+                                       "kept in float: so few channels are slower in integers");
     if (preact >= 0 && anchor_of(m, preact) == n) {
         if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
         OCT_TRY(oct_preact_rounding_noise(m, preact, &f, c, a, &after));
     }
     if (after > limit)
-        return keep_float(m, n, OCT_FLOAT_ERROR,
-                          oct_arena_printf(m->arena,
-                                           "kept in float: one scale before %s is too coarse for "
-                                           "some channels",
-                                           f.name));
+        return oct_fallback_keep_float(
+            m, n, OCT_FLOAT_ERROR,
+            oct_arena_printf(m->arena,
+                             "kept in float: one scale before %s is too coarse for "
+                             "some channels",
+                             f.name));
     return check_input(m, n, c, a);
 }
 
@@ -129,7 +129,7 @@ static oct_status save_time(oct_qmap *m, const oct_target *t, oct_arena *a)
     for (const oct_node *n = m->g->first; n; n = n->next) {
         if (!is_float[n->id]) continue;
         if (oct_qmap_conv_is_integer(m, n))
-            OCT_TRY(keep_float(m, n, OCT_FLOAT_SLOWER, why));
+            OCT_TRY(oct_fallback_keep_float(m, n, OCT_FLOAT_SLOWER, why));
         else if (oct_target_computes(t, n->op) || oct_node_is(n, &oct_op_concat))
             OCT_TRY(oct_qmap_set_float(m, n, OCT_FLOAT_SLOWER, why));
     }
@@ -179,6 +179,18 @@ static oct_status drop_unread(oct_qmap *m, const oct_target *t, oct_arena *a)
             OCT_TRY(oct_qpoint_switch_off(m, i, "nothing reads it as integers"));
     }
     return OCT_OK;
+}
+
+oct_status oct_fallback_drop_unread(oct_qmap *m, const oct_target *t)
+{
+    oct_arena *a;
+    oct_status st;
+
+    if (!(t->flags & (OCT_TARGET_MAY_PREACT | OCT_TARGET_MAY_STAY_FLOAT))) return OCT_OK;
+    if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
+    st = drop_unread(m, t, a);
+    oct_arena_free(a);
+    return st;
 }
 
 oct_status oct_fallback(oct_qmap *m, const oct_target *t, const oct_calibration *c)

@@ -16,4 +16,12 @@ oct_status oct_fallback_watch(const oct_qmap *m, const oct_target *t, oct_calibr
 /* Switches points off, with reasons. Activations have their scales, weights not yet. */
 oct_status oct_fallback(oct_qmap *m, const oct_target *t, const oct_calibration *c);
 
+/* The node gets a float input, float weights and a float result. `why` is not copied everywhere: it
+ * lives as long as the qmap. */
+oct_status oct_fallback_keep_float(oct_qmap *m, const oct_node *n, oct_float_reason reason,
+                                   const char *why);
+
+/* Values that no integer layer reads are not rounded. */
+oct_status oct_fallback_drop_unread(oct_qmap *m, const oct_target *t);
+
 #endif

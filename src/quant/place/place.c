@@ -242,11 +242,13 @@ static oct_status read_settings(oct_ctx *ctx, const oct_quantize_options *o, oct
     static const char *const types[] = {"transformer"};
     static const char *const presets[] = {"performance", "mixed"};
     static const char *const fixes[] = {"enable", "first_layer_only", "disable"};
+    static const char *const switches[] = {"on", "off"};
 
     OCT_TRY(check_word(ctx, "target_device", o->target_device, devices, OCT_COUNT(devices)));
     OCT_TRY(check_word(ctx, "model_type", o->model_type, types, OCT_COUNT(types)));
     OCT_TRY(check_word(ctx, "preset", o->preset, presets, OCT_COUNT(presets)));
     OCT_TRY(check_word(ctx, "overflow_fix", o->overflow_fix, fixes, OCT_COUNT(fixes)));
+    OCT_TRY(check_word(ctx, "heal", o->heal, switches, OCT_COUNT(switches)));
     if (o->preset && strcmp(o->preset, "performance") == 0) t->act.is_symmetric = true;
     return set_bias_bits(ctx, o->bias_bits, t);
 }

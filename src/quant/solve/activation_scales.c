@@ -174,6 +174,46 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c)
     return st;
 }
 
+/* --- one point, by another kind of range --- */
+
+static oct_status solve_by_kind(oct_qmap *m, int32_t i, oct_observer *seen, const char *kind,
+                                double percentile, oct_arena *a)
+{
+    const bool is_silu = oct_is_silu(m->points[i].value);
+    double **importance;
+
+    if (kind) {
+        seen->row = oct_observer_find(kind);
+        seen->options.percentile = percentile;
+    }
+    OCT_TRY(oct_channel_importance(m, a, &importance));
+    return solve_point(m, i, seen, importance[i], is_silu, a);
+}
+
+oct_status oct_solve_point_again(oct_qmap *m, int32_t point, const oct_calibration *c,
+                                 const char *kind, double percentile, bool *done)
+{
+    const oct_qpoint *p = &m->points[point];
+    const oct_watch *w = oct_calibration_of(c, p->value);
+    oct_observer *seen = NULL;
+    oct_arena *a;
+    oct_status st;
+
+    *done = false;
+    if (p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE || p->node || p->value->data)
+        return OCT_OK;
+    if (!w || !w->range || w->range->options.follow) return OCT_OK;
+    if (kind && (!w->range->row->solve_density || w->range->row == oct_observer_find(kind)))
+        return OCT_OK;
+    if (!(a = oct_arena_new(m->ctx))) return OCT_ERR_MEMORY;
+    st = gather(m, point, c, w, &seen);
+    if (!st) st = solve_by_kind(m, point, seen, kind, percentile, a);
+    oct_observer_free(seen);
+    oct_arena_free(a);
+    *done = !st;
+    return st;
+}
+
 /* --- one consumer's point, without the values that share its scale elsewhere --- */
 
 typedef struct walk {

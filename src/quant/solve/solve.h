@@ -44,6 +44,11 @@ oct_status oct_solve_activations(oct_qmap *m, const oct_calibration *c);
 /* Solves one point again by itself: from what was seen of the values that its own is moved from,
  * without others that share a scale with them. */
 oct_status oct_solve_consumer_point(oct_qmap *m, int32_t point, const oct_calibration *c);
+
+/* Solves one point again, by another kind of range if `kind` is not NULL and the histograms that
+ * were kept allow it: *done. */
+oct_status oct_solve_point_again(oct_qmap *m, int32_t point, const oct_calibration *c,
+                                 const char *kind, double percentile, bool *done);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
 /* A solved weight gets the scales of another point if it is a product of them and codes of its

@@ -9,6 +9,7 @@
 #include <octet/quant.h>
 
 #include "base/machine.h"
+#include "base/sized.h"
 #include "op/op.h"
 #include "pass/pass.h"
 #include "quant/fallback/fallback.h"
@@ -177,6 +178,21 @@ static bool heals(const oct_quantized *q)
     return !q->o.heal || strcmp(q->o.heal, "off") != 0;
 }
 
+/* Whoever asks for few bits wants to see what they do. */
+static bool asks_for_bits(const oct_quantize_options *o)
+{
+    bool asks = (o->weight_bits > 0 && o->weight_bits < 8) ||
+                (o->activation_bits > 0 && o->activation_bits < 8);
+
+    for (int32_t i = 0; i < o->n_overrides; i++) {
+        oct_quant_override one;
+
+        oct_sized_element(&one, o->overrides, o->override_size, i, sizeof(one));
+        asks = asks || one.weight_bits > 0 || one.activation_bits > 0;
+    }
+    return asks;
+}
+
 /* NPUs have no other scales, and no float. What was learned has measured itself. */
 static oct_status heal(job *j)
 {
@@ -189,7 +205,7 @@ static oct_status heal(job *j)
                             .arena = q->arena};
     oct_qmap *mended = NULL;
 
-    if (!heals(q)) return OCT_OK;
+    if (!heals(q) || asks_for_bits(&q->o)) return OCT_OK;
     if (q->target->bias == OCT_BIAS_POW2 || oct_reconstruct_wanted(&q->o)) return OCT_OK;
     OCT_TRY(oct_heal(&h, q->m, &q->healed, &mended));
     if (!mended) return OCT_OK;

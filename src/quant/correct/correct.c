@@ -43,7 +43,7 @@ oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_
 {
     double alpha;
 
-    *done = (oct_corrections){-1, -1, -1, -1, -1, done->healed};
+    *done = (oct_corrections){-1, -1, -1, -1, -1, 0};
     OCT_TRY(find_alpha(g->ctx, o, &alpha));
     OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_SMOOTH, NULL)); /* from an earlier quantization */
     OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_ALIGN, NULL));

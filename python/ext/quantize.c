@@ -167,29 +167,52 @@ static void free_pruned(void *r)
     oct_prune_result_free(r);
 }
 
+/* The settings say how pictures are fed. */
+static oct_status prune_run(const pyo_network *n, const char *json, Py_ssize_t size,
+                            oct_prune_options *o, pyo_settings *s, oct_graph **small,
+                            oct_prune_result **r)
+{
+    const oct_status st = pyo_settings_read(s, n->graph, n->context->ctx, json, size);
+
+    if (st) return st;
+    o->family = s->family;
+    o->preprocess = s->preprocess;
+    return oct_prune_run(n->graph, o, small, r);
+}
+
 static PyObject *prune(PyObject *self, PyObject *args)
 {
+    PyObject *images, *out = NULL;
+    int is_global, mask, keep_first, keep_strided;
     oct_prune_result *r = NULL;
     oct_graph *small = NULL;
     oct_prune_options o;
+    pyo_settings s = {0};
     PyThreadState *state;
-    PyObject *out = NULL;
-    int is_global, mask;
+    const char *json;
+    pyo_dataset *d = NULL;
     pyo_network *n;
+    Py_ssize_t size;
+    oct_status st;
 
     (void)self;
     oct_prune_options_init(&o);
-    if (!PyArg_ParseTuple(args, "O!ddddspdizp", pyo.network, &n, &o.flops_target, &o.params_target,
-                          &o.channels, &o.time_target, &o.importance, &is_global, &o.most,
-                          &o.multiple, &o.keep, &mask))
+    if (!PyArg_ParseTuple(args, "O!ddddspdizpzppOs#", pyo.network, &n, &o.flops_target,
+                          &o.params_target, &o.channels, &o.time_target, &o.importance, &is_global,
+                          &o.most, &o.multiple, &o.keep, &mask, &o.only, &keep_first, &keep_strided,
+                          &images, &json, &size) ||
+        (images != Py_None && !(d = pyo_dataset_of(images, n->context))))
         return NULL;
     o.global = is_global;
     o.mask = mask;
-    if (!(state = pyo_enter(n->context)) ||
-        pyo_leave(n->context, state, oct_prune_run(n->graph, &o, &small, &r)))
-        return NULL;
-    out = Py_BuildValue("(NNN)", pyo_network_new(n->context, small, n->keeps, false),
-                        prune_totals(r), prune_layers(r));
+    o.keep_first = keep_first;
+    o.keep_strided = keep_strided;
+    o.pictures = d ? d->dataset : NULL;
+    if (!(state = pyo_enter(n->context))) return NULL;
+    st = prune_run(n, json, size, &o, &s, &small, &r);
+    if (!pyo_settings_leave(&s, n->context, state, st))
+        out = Py_BuildValue("(NNN)", pyo_network_new(n->context, small, n->keeps, false),
+                            prune_totals(r), prune_layers(r));
     pyo_dispose(n->context, free_pruned, r);
     return out;
 }
@@ -233,7 +256,9 @@ static PyType_Spec spec = {"octet._octet.Quantized", sizeof(pyo_quantized), 0, P
 static PyMethodDef functions[] = {
     {"quantize", quantize, METH_VARARGS, "(network, dataset, settings, source)"},
     {"prune", prune, METH_VARARGS,
-     "(network, flops, params, channels, time, importance, global, most, multiple, keep, mask)"},
+     "(network, flops, params, channels, time, importance, global, most, multiple, keep, mask, "
+     "only, "
+     "keep_first, keep_strided, dataset, settings)"},
     {NULL, NULL, 0, NULL},
 };
 

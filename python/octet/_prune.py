@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, Optional
 
 from . import _html, _octet
+from ._data import opened
 from ._network import Network
 from ._progress import Progress, shown
 from ._session import _network_of
+from ._settings import settings_text
 
 
 class Pruned:
@@ -36,13 +38,20 @@ class Pruned:
             ("layer", "operator", "channels", "left", "why it kept them"), rows)
 
 
-def prune(model: Any, *, flops: float = 0, params: float = 0, channels: float = 0, time: float = 0,
-          importance: str = "l2", global_: bool = False, most: float = 0.9, multiple: int = 8,
-          keep: Optional[str] = None, mask: bool = False, progress: Progress = None) -> Pruned:
+def prune(model: Any, data: Any = None, *, flops: float = 0, params: float = 0, channels: float = 0,
+          time: float = 0, importance: str = "l2", global_: bool = False, most: float = 0.9,
+          multiple: int = 8, keep: Optional[str] = None, only: Optional[str] = None,
+          keep_first: bool = False, keep_strided: bool = False, mask: bool = False,
+          family: Optional[str] = None, preprocess: Any = None, transform: Any = None,
+          threads: int = 0, progress: Progress = None) -> Pruned:
     """Removes a share (0 to 1) of the multiply-adds, the weights, the channels of each layer, or the
-    time of a run. docs/pruning.md has the rest."""
+    time of a run. With data (no labels needed), weights that are left are fitted so that layers give
+    what they gave. docs/pruning.md has the rest."""
     net = _network_of(model)
     with shown(net._raw.context, progress):
+        pictures = opened(data, net, 0, transform) if data is not None else None
         raw, totals, layers = _octet.prune(net._raw, flops, params, channels, time, importance,
-                                           global_, most, multiple, keep, mask)
+                                           global_, most, multiple, keep, mask, only, keep_first,
+                                           keep_strided, pictures,
+                                           settings_text(family, preprocess, None, threads))
     return Pruned(Network(raw), totals, layers)

@@ -49,7 +49,7 @@ def test_analyzes_and_reports(demo, pictures, tmp_path):
         octet.analyze(demo, data=pictures / "calib")
 
 
-def test_prunes(demo):
+def test_prunes(demo, pictures):
     p = octet.prune(demo, flops=0.3)
     assert p.totals["macs_left"] < 0.75 * p.totals["macs"]
     assert any(r["channels_left"] < r["channels"] for r in p.layers)
@@ -57,6 +57,8 @@ def test_prunes(demo):
     assert octet.Session(p.network)(x)[0].shape == octet.Session(demo)(x)[0].shape
     with pytest.raises(octet.Error):
         octet.prune(demo)
+    fitted = octet.prune(demo, pictures / "val", flops=0.3)
+    assert fitted.totals == p.totals and fitted.to_bytes() != p.to_bytes()
 
 
 def test_trains_and_goes_on(demo, pictures, tmp_path):

@@ -27,7 +27,7 @@ static const cli_opt opts[] = {
     {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR", .role = CLI_READS,
      .help = "labels: COCO .json, folder of VOC .xml or YOLO .txt, Ultralytics' data.yaml, or a "
              "list 'name class'"},
-    {CLI_STR, "against", offsetof(args, against), "MODEL", .role = CLI_READS,
+    {CLI_STR, "against", offsetof(args, against), "FILE", .role = CLI_READS,
      .help = "without labels: the float network whose answers are the truth"},
     {CLI_F64, "sure", offsetof(args, sure), "S", .max = 1,
      .help = "with --against: detections of the float network with a higher score are the truth",

@@ -21,7 +21,7 @@ static const cli_opt opts[] = {
      .help = "the pictures to measure on (required)"},
     {CLI_STR, "annotations", offsetof(args, annotations), "FILE|DIR", .role = CLI_READS,
      .help = "their labels, for a promise of AP or top-1, as octet eval takes them"},
-    {CLI_STR, "against", offsetof(args, against), "MODEL", .role = CLI_READS,
+    {CLI_STR, "against", offsetof(args, against), "FILE", .role = CLI_READS,
      .help = "the float network: needed for a promise of repeat or noise; with labels it is "
              "measured too, instead of taking what the file says of it"},
     CLI_OPT_LABELS(args),

@@ -5,10 +5,10 @@
 
 #include "graph/graph.h"
 
-typedef enum oct_promise {
+typedef enum oct_pass_exactness {
     OCT_PASS_BIT_EXACT, /* outputs keep their bits */
     OCT_PASS_CLOSE,     /* outputs keep their values up to rounding */
-} oct_promise;
+} oct_pass_exactness;
 
 /* Pipelines. What makes a file larger, or loses what a file should keep, is for plans only. */
 enum {
@@ -25,7 +25,7 @@ typedef struct oct_pass {
     const char *name;
     const char *help;
     oct_status (*run)(oct_graph *g, int *n_changed); /* adds what it changed to *n_changed */
-    oct_promise promise;
+    oct_pass_exactness promise;
     int since;   /* makes operators of this opset: not for files of an older one */
     unsigned in; /* the pipelines it belongs to: OCT_IN_.. */
 } oct_pass;

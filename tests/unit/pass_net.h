@@ -167,7 +167,7 @@ static inline void forget(results *r)
         oct_tensor_unref(r->out[i]);
 }
 
-static inline void compare(const results *a, const results *b, oct_promise promise,
+static inline void compare(const results *a, const results *b, oct_pass_exactness promise,
                            const char *what)
 {
     assert_int_equal(a->n, b->n);

@@ -24,6 +24,7 @@ static const row table[] = {
     {MS, "DynamicQuantizeLSTM", oct_foreign_dynamic_lstm},
     {MS, "EmbedLayerNormalization", oct_foreign_embed},
     {MS, "FastGelu", oct_foreign_fast_gelu},
+    {MS, "MatMulNBits", oct_foreign_nbits},
     {MS, "MultiHeadAttention", oct_foreign_heads},
     {MS, "NhwcFusedConv", oct_foreign_nhwc_conv},
     {MS, "QAttention", oct_foreign_q_attention},

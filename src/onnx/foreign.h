@@ -48,4 +48,7 @@ oct_status oct_foreign_attention(oct_draft *d);
 oct_status oct_foreign_heads(oct_draft *d);
 oct_status oct_foreign_q_attention(oct_draft *d);
 
+/* foreign_nbits.c */
+oct_status oct_foreign_nbits(oct_draft *d);
+
 #endif

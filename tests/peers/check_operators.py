@@ -113,6 +113,16 @@ def layer_cases():
                [x, w, r, numbers(1, 8 * hidden), None, None, None, None, scale, zero, scale, zero],
                ["y", "h", "c"], fixed=(1, 2, 3, 8, 9, 10, 11),
                attributes={"hidden_size": hidden, "direction": "forward"}, tolerance=0.02)
+    for bits, zeros in (4, None), (4, np.uint8), (4, np.float32), (8, np.uint8):
+        k, n, block = 40, 6, 16
+        blocks = -(-k // block)
+        codes_n = codes(np.uint8, n, blocks, block * bits // 8)
+        zero = (None if zeros is None else numbers(n * blocks) if zeros is np.float32
+                else codes(np.uint8, n * -(-blocks * bits // 8)))
+        yield Case(f"MatMulNBits, {bits} bits, zeros {zeros and zeros.__name__}", "MatMulNBits",
+                   [numbers(3, k), codes_n, 0.1 * numbers(n * blocks), zero, None, numbers(n)],
+                   fixed=(1, 2, 3, 5),
+                   attributes={"K": k, "N": n, "bits": bits, "block_size": block}, tolerance=1e-4)
     yield Case("FusedMatMul", "FusedMatMul", [numbers(2, 4, 3), numbers(2, 4, 5)],
                attributes={"transA": 1, "alpha": 0.5})
     yield Case("FusedGemm", "FusedGemm", [numbers(4, 3), numbers(3, 5), numbers(5)],

@@ -419,10 +419,51 @@ static void tiles_and_scatter(void **state)
     expect(&o, (float[]){0, 9}, 2);
 }
 
+/* Codes of 4 bits, the lower half of a byte first, in blocks of 16; the second block of a row is
+ * padded, and the second row has zero points of its own. */
+static void products_of_few_bits_are_unpacked(void **state)
+{
+    fixture *f = *state;
+    const float scales[4] = {0.5f, 2, 1, 4};
+    const uint8_t zeros[2] = {0x28, 0x31};
+    uint8_t codes[2 * 2 * 8];
+    pb g = {0}, n = node("MatMulNBits", "x w s z", "y"), m;
+    const oct_tensor *w;
+    oct_graph *read;
+
+    for (size_t i = 0; i < sizeof(codes); i++)
+        codes[i] = (uint8_t)(i * 37);
+    pb_str(&n, 7, "com.microsoft");
+    n = with_attr(with_attr(n, attr_int("K", 20)), attr_int("N", 2));
+    n = with_attr(with_attr(n, attr_int("bits", 4)), attr_int("block_size", 16));
+    add_node(&g, n);
+    add_input(&g, f32("x", 2, (int64_t[]){3, 20}));
+    add_output(&g, f32("y", 2, (int64_t[]){3, 2}));
+    add_init(&g, tensor_raw("w", OCT_DTYPE_U8, 3, (int64_t[]){2, 2, 8}, codes, sizeof(codes)));
+    add_init(&g, tensor_raw("s", OCT_DTYPE_F32, 1, (int64_t[]){4}, scales, sizeof(scales)));
+    add_init(&g, tensor_raw("z", OCT_DTYPE_U8, 1, (int64_t[]){2}, zeros, sizeof(zeros)));
+    m = model_of(&g, 17);
+    add_opset(&m, "com.microsoft", 1);
+    read = load(f, &m);
+    assert_true(is_op(nth_node(read, 0), "MatMul"));
+    assert_non_null(w = nth_node(read, 0)->in[1]->data);
+    assert_int_equal(w->type.dim[0], 20);
+    for (int k = 0; k < 20; k++)
+        for (int row = 0; row < 2; row++) {
+            const uint8_t byte = codes[row * 16 + k / 2], z = zeros[row];
+            const int code = k % 2 ? byte >> 4 : byte & 15, zero = k < 16 ? z & 15 : z >> 4;
+
+            assert_true(((const float *)w->data)[k * 2 + row] ==
+                        (float)(code - zero) * scales[row * 2 + k / 16]);
+        }
+    oct_graph_free(read);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
+        T(products_of_few_bits_are_unpacked),
         T(the_table_is_sorted),
         T(reshape),
         T(axes_as_attributes),

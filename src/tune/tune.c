@@ -11,7 +11,6 @@
 
 #include "base/machine.h"
 #include "base/sha256.h"
-#include "base/str.h"
 #include "graph/graph.h"
 #include "tune/space.h"
 #include "tune/tuned.h"
@@ -49,44 +48,6 @@ typedef struct job {
     oct_arena *arena; /* of one step; reset for the next */
     int64_t start_ns;
 } job;
-
-/* --- what is searched --- */
-
-static oct_status put_pictures(job *j, oct_str *s)
-{
-    oct_dataset *d;
-
-    OCT_TRY(oct_tune_calibration(&j->bench, OCT_TUNE_ROUNDS - 1, &d));
-    for (int64_t i = 0; i < oct_dataset_size(d) && !oct_dataset_is_tensors(d); i++) {
-        const char *path = oct_dataset_path(d, i), *slash = path ? strrchr(path, '/') : NULL;
-
-        oct_str_printf(s, "%s\n", slash ? slash + 1 : path ? path : "");
-    }
-    return OCT_OK;
-}
-
-/* All that decides what is tried and what comes of it, in one digest. */
-static oct_status describe(job *j, char text[OCT_SHA256_TEXT])
-{
-    const oct_tune_bench *b = &j->bench;
-    const char *digest, *lines;
-    int64_t bytes;
-    oct_status st;
-    oct_str s;
-
-    OCT_TRY(oct_tune_weigh(b->g, j->arena, &bytes, &digest));
-    OCT_TRY(oct_recipe_lines(b->base, &lines));
-    oct_str_init(&s, j->ctx);
-    oct_str_printf(&s, "octet %s\n%s\n%s\n%lld %lld %d\n%d %llu %d %s\n", oct_version(), digest,
-                   lines, (long long)b->n_calibrate, (long long)b->n_score, (int)b->has_labels,
-                   (int)j->o.trials, (unsigned long long)j->o.seed, (int)j->o.slow,
-                   j->o.targets ? j->o.targets : "");
-    st = put_pictures(j, &s);
-    if (!st && s.failed) st = OCT_ERR_MEMORY;
-    if (!st) (void)oct_sha256(s.s, s.len, text);
-    oct_str_fini(&s);
-    return st;
-}
 
 /* --- progress --- */
 
@@ -386,7 +347,7 @@ static oct_status search(job *j, const oct_graph *g, oct_recipe *recipe, oct_tun
     if (j->o.seconds > 0)
         j->bench.sensitivity_ends_ns =
             j->start_ns + (int64_t)(OCT_MIN(j->o.seconds, 1e9) * SENSITIVITY_PART * 1e9);
-    OCT_TRY(describe(j, what));
+    OCT_TRY(oct_tune_identity(&j->bench, j->arena, what));
     OCT_TRY(oct_trials_open(j->ctx, j->o.database, what, &j->trials));
     while (!is_over) {
         oct_arena_reset(j->arena);

@@ -6,6 +6,7 @@
 #include <octet/tune.h>
 
 #include "base/mem.h"
+#include "base/sha256.h"
 #include "tune/select.h"
 
 /* --- measure.c: one network --- */
@@ -52,6 +53,11 @@ oct_status oct_tune_time(oct_tune_bench *b, const oct_graph *g, double *ms);
 /* Size and SHA-256 of the file that a graph would be. */
 oct_status oct_tune_weigh(const oct_graph *g, oct_arena *arena, int64_t *bytes,
                           const char **digest);
+
+/* --- identity.c --- */
+
+/* A digest of all that decides what is tried and what comes of it. */
+oct_status oct_tune_identity(oct_tune_bench *b, oct_arena *arena, char text[OCT_SHA256_TEXT]);
 
 /* --- sensitivity.c --- */
 

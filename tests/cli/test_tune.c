@@ -155,6 +155,9 @@ static void mistakes_are_explained(void **state)
     must_refuse(p, TUNE "--database letter.txt --force --quiet", 1, "not a database");
     assert_int_equal(octet(p, "tune net.onnx --images img --trials 2 --quiet"), 0);
     must_refuse(p, "tune net.onnx --images img --trials 3 --quiet", 2, "another search");
+    assert_int_equal(octet(p, TUNE "--database l.db --save-recipe l.yaml --quiet"), 0);
+    write_file(p, "classes.txt", "0.png 1\n1.png 0\n2.png 2\n3.png 0\n", 32);
+    must_refuse(p, TUNE "--database l.db --save-recipe l.yaml --quiet", 2, "another search");
     assert_int_equal(octet(p, "tune net.onnx --images img --trials 2 --database x.db --max-mb "
                               "0.000001 --save-recipe x.yaml --quiet"),
                      1);

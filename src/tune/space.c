@@ -32,6 +32,7 @@ static const dimension table[] = {
     {"ranges.channels", false, NULL, {"mse", "minmax", "percentile"}},
     {"overflow_fix", false, ",ort,openvino,", {"enable", "first_layer_only"}},
     {"align_channels", false, NULL, {"true"}},
+    {"heal", false, NULL, {"off"}},
     {"weight_bits", false, NULL, {"4"}},
     {"activation_bits", false, NULL, {"16"}},
     {"smooth_quant", false, NULL, {"0.5", "0.95"}},

@@ -126,7 +126,8 @@ static int count(const oct_graph *g, const oct_op *op)
     return k;
 }
 
-static void compare(const oct_graph *g, oct_tensor **before, oct_pass_exactness promise, const char *name)
+static void compare(const oct_graph *g, oct_tensor **before, oct_pass_exactness promise,
+                    const char *name)
 {
     oct_tensor *after[8] = {NULL};
 

@@ -297,6 +297,66 @@ static void exponents_are_learned(void **state)
     finish(&p);
 }
 
+/* Logits that only a Sigmoid reads: their range was chosen for scores, and errors count within. */
+static void scores_keep_their_range(void **state)
+{
+    const double one[] = {1, 1, 1};
+    placed p;
+    oct_arena *a;
+    oct_value *x, *logits, *s;
+    oct_block_values values = {0};
+    oct_blocks b;
+    int n_learned = 0;
+
+    start(&p, *state, "npu-pow2");
+    x = silu(&p, layer(&p, "a", image(&p, 3), 4));
+    logits = layer(&p, "b", x, 4);
+    s = emit(p.f, &oct_op_sigmoid, join(&p, logits, layer(&p, "c", x, 4), 2), NULL);
+    name_node(s, "s");
+    output(&p, s);
+    p.o.tail = "s";
+    place(&p);
+    solve_all(&p);
+    a = oct_arena_new(p.f->ctx);
+    assert_ok(p.f->ctx, oct_blocks_find(p.m, 4, a, &b));
+    for (int32_t i = 0; i < b.n; i++) {
+        oct_block_net *net = NULL;
+
+        assert_ok(p.f->ctx, oct_block_net_new(p.m, &b.item[i], one, true, &net));
+        for (int32_t k = 0; k < net->n_scales; k++)
+            assert_ptr_not_equal(p.m->points[net->scales[k].point].value, logits);
+        n_learned += net->n_scales;
+        oct_block_net_free(net);
+    }
+    assert_true(n_learned > 0); /* of the others */
+    values.low = oct_arena_array(a, (size_t)p.f->g->n_value_ids + 1, sizeof(float));
+    values.high = oct_arena_array(a, (size_t)p.f->g->n_value_ids + 1, sizeof(float));
+    assert_ok(p.f->ctx, oct_block_values_bound(&values, p.m, a));
+    assert_true(fabsf(values.low[logits->id] + 128 * .05f) < 1e-5f);
+    assert_true(fabsf(values.high[logits->id] - 127 * .05f) < 1e-5f);
+    assert_true(values.low[x->id] == 0 && values.high[x->id] == 0);
+    oct_arena_free(a);
+    finish(&p);
+}
+
+static void values_stay_within_bounds(void **state)
+{
+    fixture *f = *state;
+    const int64_t four = 4;
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, &four);
+    oct_value *x = oct_value_new(f->g, "x", &type);
+    float low[8] = {0}, high[8] = {0}, scratch[8];
+    const float y[] = {-100, -1, 3, 100};
+    const oct_block_values values = {.low = low, .high = high};
+
+    assert_true(x->id < 8);
+    assert_ptr_equal(oct_block_values_within(&values, x, y, scratch), y);
+    low[x->id] = -2;
+    high[x->id] = 4;
+    assert_ptr_equal(oct_block_values_within(&values, x, y, scratch), scratch);
+    assert_true(scratch[0] == -2 && scratch[1] == -1 && scratch[2] == 3 && scratch[3] == 4);
+}
+
 /* --- changes --- */
 
 static int32_t activation_of(const placed *p)
@@ -534,6 +594,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(exponents_are_learned, setup, teardown),
+        cmocka_unit_test_setup_teardown(scores_keep_their_range, setup, teardown),
+        cmocka_unit_test_setup_teardown(values_stay_within_bounds, setup, teardown),
         cmocka_unit_test(the_last_good_block_is_found),
         cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),
     };

@@ -11,6 +11,7 @@
 #include "op/op.h"
 #include "op/quant.h"
 #include "quant/lower/lower.h"
+#include "quant/solve/solve.h"
 
 enum { OUT_LOSS, OUT_GRADS };
 
@@ -21,7 +22,8 @@ typedef struct maker {
     oct_builder b;
     oct_value **learned; /* one for each parameter */
     oct_value *loss;
-    bool scales; /* of activations are learned */
+    bool scales;       /* of activations are learned */
+    uint8_t *is_score; /* by point: its range is that of the least error of scores, not of logits */
 } maker;
 
 /* --- inputs that are learned --- */
@@ -69,7 +71,7 @@ static int32_t own_scale(const maker *k, const oct_node *q)
         if (p->state == OCT_QSTATE_OFF || p->role != OCT_QROLE_ACT ||
             oct_qmap_root_index(m, i) != root)
             continue;
-        if (p->node || !is_computed_here(k, p->value)) return -1;
+        if (p->node || k->is_score[i] || !is_computed_here(k, p->value)) return -1;
     }
     return root;
 }
@@ -341,6 +343,7 @@ oct_status oct_block_net_new(const oct_qmap *m, const oct_block *b, const double
     if (!st) st = oct_block_extract(lowered, b, &k.g);
     oct_graph_free(lowered);
     k.b.g = k.g;
+    if (!st) st = oct_score_points(m, k.g->arena, &k.is_score);
     if (!st) st = make(&k, weight);
     for (int32_t i = 0; i < k.net->params.n; i++)
         k.net->params.v[i].name = NULL; /* of the graph */

@@ -71,7 +71,8 @@ typedef struct oct_block_net {
  * weights, and with biases as bias correction left them.
  *
  * `scales`: those of activations are learned, too, where the block computes all values that have
- * them. One for each channel, and those that a single consumer has for itself, are not.
+ * them. One for each channel, those that a single consumer has for itself, and those of logits of
+ * scores are not.
  */
 oct_status oct_block_net_new(const oct_qmap *m, const oct_block *b, const double *weight,
                              bool scales, oct_block_net **out);

@@ -4,6 +4,7 @@
 
 #include "op/op.h"
 #include "pass/pass.h"
+#include "quant/solve/solve.h"
 #include "tensor/small_float.h"
 
 enum { LEAST_PICTURES = 4 };
@@ -153,7 +154,9 @@ oct_status oct_block_values_new(const oct_graph *g, const oct_blocks *b, oct_fee
     for (int side = 0; side < OCT_SIDES; side++)
         if (!(out->data[side] = oct_arena_array(a, n, sizeof(*out->data[side]))))
             return OCT_ERR_MEMORY;
-    if (!out->last) return OCT_ERR_MEMORY;
+    out->low = oct_arena_array(a, n, sizeof(*out->low));
+    out->high = oct_arena_array(a, n, sizeof(*out->high));
+    if (!out->last || !out->low || !out->high) return OCT_ERR_MEMORY;
     for (size_t i = 0; i < n; i++)
         out->last[i] = -1;
     for (int32_t k = 0; k < b->n; k++)
@@ -165,6 +168,34 @@ oct_status oct_block_values_new(const oct_graph *g, const oct_blocks *b, oct_fee
     if (room < (double)out->pictures)
         out->pictures = OCT_MIN(out->pictures, OCT_MAX((int64_t)room, (int64_t)LEAST_PICTURES));
     return read_inputs(out, f);
+}
+
+oct_status oct_block_values_bound(oct_block_values *s, const oct_qmap *m, oct_arena *a)
+{
+    uint8_t *is_score = NULL;
+
+    OCT_TRY(oct_score_points(m, a, &is_score));
+    for (int32_t i = 0; i < m->n_points; i++) {
+        const oct_qpoint *p = &m->points[i], *root = &m->points[oct_qmap_root_index(m, i)];
+        int32_t low, high;
+
+        if (!is_score[i] || p->node || root->n != 1) continue;
+        oct_qspec_limits(&root->spec, &low, &high);
+        s->low[p->value->id] = (float)(low - root->zero[0]) * root->scale[0];
+        s->high[p->value->id] = (float)(high - root->zero[0]) * root->scale[0];
+    }
+    return OCT_OK;
+}
+
+const float *oct_block_values_within(const oct_block_values *s, const oct_value *v, const float *y,
+                                     float *scratch)
+{
+    const float low = s->low[v->id], high = s->high[v->id];
+
+    if (!(low < high)) return y;
+    for (int64_t i = 0; i < len_of(v); i++)
+        scratch[i] = OCT_MIN(OCT_MAX(y[i], low), high);
+    return scratch;
 }
 
 void oct_block_values_read(const oct_block_values *s, oct_block_side side, const oct_value *v,
@@ -200,8 +231,9 @@ static oct_status compute(oct_block_values *s, const oct_block *b, oct_block_run
         OCT_TRY(oct_block_run_execute(r, b));
         for (int32_t i = 0; i < b->n_out; i++) {
             const oct_value *v = b->out[i];
+            const float *y = oct_block_values_within(s, v, r->out[i], scratch);
 
-            oct_f32_to_f16_n(r->out[i], len_of(v), s->data[side][v->id] + p * len_of(v));
+            oct_f32_to_f16_n(y, len_of(v), s->data[side][v->id] + p * len_of(v));
             if (side == OCT_SIDE_NOW)
                 compare(s, v, p, r->out[i], scratch,
                         &errors[oct_block_holds_out(p) ? b->n_out + i : i]);

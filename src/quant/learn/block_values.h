@@ -19,6 +19,7 @@ typedef struct oct_block_values {
     int64_t pictures;
     uint16_t **data[OCT_SIDES]; /* by value id: [picture, element]; NULL: not computed, or done */
     int32_t *last;              /* by value id: the last block that reads it; -1: none does */
+    float *low, *high;          /* by value id: see oct_block_values_bound(); 0 and 0: no bounds */
 } oct_block_values;
 
 /*
@@ -28,6 +29,16 @@ typedef struct oct_block_values {
 oct_status oct_block_values_new(const oct_graph *g, const oct_blocks *b, oct_feed *f, size_t bytes,
                                 oct_arena *a, oct_block_values *out);
 void oct_block_values_fini(oct_block_values *s);
+
+/*
+ * Logits of scores (oct_score_points()) are compared as far as their codes reach: beyond, all
+ * scores are 0 or 1, and the range was chosen so. The float side is kept within it from now on.
+ */
+oct_status oct_block_values_bound(oct_block_values *s, const oct_qmap *m, oct_arena *a);
+
+/* y within the bounds of v: y itself if there are none, or `scratch`, filled. */
+const float *oct_block_values_within(const oct_block_values *s, const oct_value *v, const float *y,
+                                     float *scratch);
 
 /* One value of one picture. */
 void oct_block_values_read(const oct_block_values *s, oct_block_side side, const oct_value *v,

@@ -87,20 +87,27 @@ static oct_status execute(const oct_guard *s, oct_block_run *r, int64_t picture)
     return oct_block_run_execute(r, &s->whole);
 }
 
-static oct_status compute_exact(oct_guard *s, const oct_graph *g)
+static oct_status compute_exact(oct_guard *s, const oct_graph *g, const oct_block_values *values)
 {
     oct_arena *a = oct_arena_new(s->ctx);
     oct_block_run r = {0};
+    float *scratch = NULL;
+    int64_t most = 0;
     oct_status st = a ? oct_block_run_new(g, &s->whole, false, a, &r) : OCT_ERR_MEMORY;
 
+    for (int32_t i = 0; i < s->whole.n_out; i++)
+        most = OCT_MAX(most, len_of(s->whole.out[i]));
+    if (!st && !(scratch = oct_arena_array(a, (size_t)most + 1, sizeof(float))))
+        st = OCT_ERR_MEMORY;
     for (int64_t p = 0; p < s->pictures && !st; p++) {
         st = execute(s, &r, p);
         for (int32_t i = 0; i < s->whole.n_out && !st; i++) {
-            const int64_t n = len_of(s->whole.out[i]);
+            const oct_value *v = s->whole.out[i];
+            const float *y = oct_block_values_within(values, v, r.out[i], scratch);
 
-            oct_f32_to_f16_n(r.out[i], n, s->exact[i] + p * n);
-            for (int64_t k = 0; k < n; k++)
-                s->power[i] += (double)r.out[i][k] * (double)r.out[i][k];
+            oct_f32_to_f16_n(y, len_of(v), s->exact[i] + p * len_of(v));
+            for (int64_t k = 0; k < len_of(v); k++)
+                s->power[i] += (double)y[k] * (double)y[k];
         }
     }
     oct_block_run_fini(&r);
@@ -129,7 +136,7 @@ oct_status oct_guard_new(const oct_graph *g, const oct_block_values *values, oct
         }
         n++;
     }
-    return compute_exact(out, g);
+    return compute_exact(out, g, values);
 }
 
 static double error_of(const oct_guard *s, int32_t i, int64_t picture, const float *y,

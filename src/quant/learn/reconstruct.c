@@ -254,6 +254,7 @@ static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, o
     if (!out->blocks || !w->changes) return OCT_ERR_MEMORY;
     out->n = w->blocks.n;
     OCT_TRY(oct_block_values_new(w->bound, &w->blocks, f, VALUE_BYTES, w->arena, &w->values));
+    OCT_TRY(oct_block_values_bound(&w->values, w->m, w->arena));
     out->pictures = w->values.pictures;
     if (out->pictures < LEAST_PICTURES)
         return oct_fail(w->m->ctx, OCT_ERR_ARG,

@@ -193,6 +193,12 @@ static bool asks_for_bits(const oct_quantize_options *o)
     return asks;
 }
 
+/* Ranges that the user chose are not changed, and what they cost is not made up for. */
+static bool asks_for_ranges(const oct_quantize_options *o)
+{
+    return o->activation_ranges || o->channel_ranges || o->range_low || o->range_high;
+}
+
 /* NPUs have no other scales, and no float. What was learned has measured itself. */
 static oct_status heal(job *j)
 {
@@ -205,7 +211,7 @@ static oct_status heal(job *j)
                             .arena = q->arena};
     oct_qmap *mended = NULL;
 
-    if (!heals(q) || asks_for_bits(&q->o)) return OCT_OK;
+    if (!heals(q) || asks_for_bits(&q->o) || asks_for_ranges(&q->o)) return OCT_OK;
     if (q->target->bias == OCT_BIAS_POW2 || oct_reconstruct_wanted(&q->o)) return OCT_OK;
     OCT_TRY(oct_heal(&h, q->m, &q->healed, &mended));
     if (!mended) return OCT_OK;

@@ -169,6 +169,28 @@ static void leaves_sound_networks_alone(void **state)
     oct_dataset_close(d);
 }
 
+/* A network is not given back in float because its only large layer is hard to quantize. */
+static void leaves_most_work_to_integers(void **state)
+{
+    files *t = *state;
+    oct_value *x = picture(t->f, 1, 4, 16, 16), *y;
+    oct_quantize_layer layer = {.struct_size = sizeof(layer)};
+    oct_dataset *d;
+    oct_quantized *q;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 8);
+    y = emit(t->f, &oct_op_relu, conv(t->f, &rng, x, &(conv_case){4, 16, 1, 1, 1, 0, 1}), NULL);
+    output(t->f, conv(t->f, &rng, y, &(conv_case){16, 16, 3, 1, 1, 1, 1}));
+    d = items(t, x, 2);
+    assert_ok(t->ctx, damage_apply(t->f->g, damage_find("cancelling"), 0));
+    q = job(t, t->f->g, d, NULL);
+    assert_int_equal(oct_quantized_layer(q, 1, &layer), 1);
+    assert_null(layer.reason);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 /* The same twice; and the one layer that weights cannot mend stays float, and says so. */
 static void says_what_it_did(void **state)
 {
@@ -213,9 +235,16 @@ static void checks_the_word(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(heals_networks_of_relus), TEST(heals_networks_of_silus),     TEST(heals_for_ort),
-        TEST(heals_for_openvino),      TEST(heals_for_tensorrt),          TEST(heals_for_npus),
-        TEST(says_what_it_did),        TEST(leaves_sound_networks_alone), TEST(checks_the_word),
+        TEST(heals_networks_of_relus),
+        TEST(heals_networks_of_silus),
+        TEST(heals_for_ort),
+        TEST(heals_for_openvino),
+        TEST(heals_for_tensorrt),
+        TEST(heals_for_npus),
+        TEST(leaves_most_work_to_integers),
+        TEST(says_what_it_did),
+        TEST(leaves_sound_networks_alone),
+        TEST(checks_the_word),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@ enum {
 #define DOMINATES 0.5  /* of the error at the outputs, by one layer or a few */
 #define COUNTS    0.25 /* where several together dominate: the least of one of them */
 #define ENOUGH    0.8  /* of what float removes */
+#define FLOAT     0.75 /* of the network's work, at most: who quantizes wants integers */
 
 /* State of one healing. */
 typedef struct work {
@@ -27,6 +28,7 @@ typedef struct work {
     oct_qmap *owned;   /* the same; NULL: nothing is mended yet */
     double noise;      /* of m, at the outputs */
     double *layers;    /* and at the results of layers */
+    double floats;     /* share of the work that is float by now, to mend it */
     int32_t n_trials, most_trials;
 } work;
 
@@ -171,6 +173,10 @@ static oct_status mend_one(work *w, bool *found)
     if (!layer) return OCT_OK;
     alone = 1 - t.noise / w->noise;
     st = choose(w, layer, &t, &kind);
+    if (!st && kind == OCT_MEND_FLOAT && (w->floats += work_share(w, layer)) > FLOAT) {
+        oct_qmap_free(t.m);
+        return OCT_OK;
+    }
     if (!st) st = note(w, layer, kind, alone, &t);
     if (!st) st = oct_probe_measure(w->p, t.m, &w->noise, w->layers);
     if (st) {

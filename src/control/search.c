@@ -131,6 +131,29 @@ static oct_status restore(walk *w)
     return OCT_OK;
 }
 
+/* Groups went past it: from the best set, single layers that make the score better. */
+static oct_status restore_singly(walk *w)
+{
+    const oct_search *s = w->s;
+
+    memcpy(w->now, s->is_float, (size_t)s->n);
+    w->score = s->score_kept;
+    OCT_TRY(rank(w));
+    for (int32_t i = 0; i < w->n_order && !s->holds && may_score(s); i++) {
+        const int32_t layer = w->order[i].layer;
+        double score;
+
+        if (count(w->now, s->n) >= s->most) return OCT_OK;
+        memcpy(w->next, w->now, (size_t)s->n);
+        w->next[layer] = 1;
+        OCT_TRY(try_next(w, OCT_CONTROL_RESTORE, layer, 1, &score));
+        if (score <= w->score) continue;
+        memcpy(w->now, w->next, (size_t)s->n);
+        w->score = score;
+    }
+    return OCT_OK;
+}
+
 /* --- giving back --- */
 
 /* Those restored, the most work for their harm first. */
@@ -186,6 +209,7 @@ static oct_status walk_all(walk *w)
     OCT_TRY(try_next(w, OCT_CONTROL_START, -1, 0, &w->score));
     if (s->holds) return OCT_OK;
     OCT_TRY(restore(w));
+    if (!s->holds) OCT_TRY(restore_singly(w));
     return s->holds ? give_back(w) : OCT_OK;
 }
 

@@ -3,8 +3,9 @@
  * Which layers have to be float for a score to be reached: a search that knows nothing of networks.
  *
  * Layers are restored in the order of their harm, in groups that double, so that a few scores are
- * enough. A group that does not help is put back once, and the layers are ranked anew. When the
- * score is reached, what is not needed goes back to integers: halves of what was restored, then
+ * enough. A group that does not help is put back once, and the layers are ranked anew. If groups do
+ * not reach the score, single layers are added to the best set that was found. When the score is
+ * reached, what is not needed goes back to integers: halves of what was restored, then
  * quarters, in the end single layers, those with the most work for their harm first.
  */
 #ifndef OCT_CONTROL_SEARCH_H

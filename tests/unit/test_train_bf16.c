@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "exec/simd/simd_bf16.h"
+#include "op/grad/rules.h"
 #include "tensor/dtype.h"
 #include "tests/unit/train_blocks.h"
 #include "tests/unit/train_memory.h"
@@ -114,12 +115,54 @@ static void less_memory_same_bytes(void **state)
     assert_bounded(f->ctx, f->g, o, .8);
 }
 
+static void make_strided_net(fixture *f)
+{
+    oct_value *x = picture_input(f, 1, SIDE, SIDE);
+    oct_node *n = oct_emit_node(
+        &f->b, &oct_op_conv,
+        (oct_value *[]){x, constant(f, "stem.weight", 4, (int64_t[]){CLASSES, 3, 1, 1}, -.2, .2)},
+        2, 1);
+
+    oct_emit_ints(&f->b, n, "strides", (int64_t[]){2, 2}, 2);
+    x = oct_emit(&f->b, &oct_op_swish, oct_emitted(&f->b, n), NULL, NULL);
+    x = oct_emit(&f->b, &oct_op_global_average_pool, x, NULL, NULL);
+    x = oct_emit(&f->b, &oct_op_flatten, x, NULL, NULL);
+    assert_ok(f->ctx, f->b.status);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, x));
+}
+
+/* A strided 1x1 layer on pictures, as in the stem of a RepVGG: oneDNN's gradient of such weights
+ * writes beyond its scratch memory, so octet's own is taken on every CPU. */
+static void strided_stems_are_octets_own(void **state)
+{
+    fixture *f = *state;
+    oct_train_net_options o = *options();
+    oct_train_net *t = NULL;
+    const oct_plan *p;
+    int32_t n_grads = 0;
+
+    make_strided_net(f);
+    o.is_bf16 = true;
+    t = stepped(f, &o);
+    p = oct_train_net_plan(t);
+    for (int32_t i = 0; i < oct_plan_n_steps(p); i++) {
+        const oct_step *s = &p->steps[i];
+
+        if (!s->node || s->node->op != &oct_op_conv_grad_weight) continue;
+        n_grads++;
+        assert_string_not_equal(s->kernel->name, "onednn-conv-bf16");
+    }
+    assert_int_equal(n_grads, 1);
+    oct_train_net_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_to_nearest_even),
         cmocka_unit_test_setup_teardown(gradients_are_near, setup, teardown),
         cmocka_unit_test_setup_teardown(same_seed_same_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(strided_stems_are_octets_own, setup, teardown),
         cmocka_unit_test_setup_teardown(less_memory_same_bytes, setup, teardown),
     };
 

@@ -178,6 +178,23 @@ static bool is_fast(dnnl_primitive_desc_t d)
            name && strncmp(name, "ref", 3) != 0 && strncmp(name, "gemm:ref", 8) != 0;
 }
 
+/*
+ * Gradients of strided 1x1 weights: oneDNN 2.6 gathers the pixels that the stride reaches in whole
+ * vectors, and writes beyond its scratch memory where channels do not fill one (seen with 3 to 12).
+ */
+static bool overruns(const oct_bf16_conv *c)
+{
+    const int at = c->plain.ndims - c->n - 2; /* 1: an axis for the groups comes first */
+    bool is_strided = false;
+
+    if (c->kind != OCT_BF16_WEIGHTS || c->plain.dims[at + 1] % 16 == 0) return false;
+    for (int i = 0; i < c->n; i++) {
+        if (c->plain.dims[at + 2 + i] != 1) return false;
+        is_strided |= c->stride[i] > 1;
+    }
+    return is_strided;
+}
+
 bool oct_onednn_conv_bf16_accepts(const oct_plan *p, const oct_step *s)
 {
     const dnnl_data_type_t types[] = {dnnl_f32, dnnl_bf16};
@@ -194,7 +211,8 @@ bool oct_onednn_conv_bf16_accepts(const oct_plan *p, const oct_step *s)
         dnnl_primitive_desc_t d = NULL;
         bool ok;
 
-        if (!oct_bf16_conv_find(p, s, types[i], &c) || oct_bf16_conv_desc(p, s, &c, &d))
+        if (!oct_bf16_conv_find(p, s, types[i], &c) || overruns(&c) ||
+            oct_bf16_conv_desc(p, s, &c, &d))
             return false;
         ok = is_fast(d);
         dnnl_primitive_desc_destroy(d);

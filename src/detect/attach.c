@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "detect/detector.h"
+#include "detect/input_preprocess.h"
 #include "op/grad/rules.h"
 #include "pass/pass.h"
 
@@ -139,7 +140,6 @@ static oct_value *prepare(oct_builder *b, oct_value *bytes, const oct_value *old
 static oct_status note_preprocess(oct_graph *g, const oct_preprocess *p, bool is_inside)
 {
     oct_preprocess left = *p;
-    char text[512];
 
     if (is_inside) {
         left.scale = 1;
@@ -149,8 +149,7 @@ static oct_status note_preprocess(oct_graph *g, const oct_preprocess *p, bool is
         }
         if (left.color == OCT_COLOR_BGR) left.color = OCT_COLOR_RGB;
     }
-    return oct_graph_set_metadata(g, OCT_METADATA_PREPROCESS,
-                                  oct_preprocess_text(&left, text, sizeof(text)));
+    return oct_preprocess_note(g, &left);
 }
 
 static oct_type input_type(const oct_type *old, bool was_nhwc, bool is_nhwc)

@@ -44,10 +44,11 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     r->n_classes = (int32_t)n;
     r->is_tf_scaled = is_from_tensorflow(net, n);
     *sure = net->g->n_outputs == 1 ? OCT_SURE_LIKELY : OCT_SURE_ASKED;
-    (void)snprintf(r->why, sizeof(r->why), "output [n, %lld]: one score for each class; %s",
-                   (long long)n,
-                   r->is_tf_scaled ? "pixels to -1..1, as networks from TensorFlow and Keras expect"
-                                   : "pixels by ImageNet's mean and deviation");
+    (void)snprintf(
+        r->why, sizeof(r->why), "output [n, %lld]: one score for each class; %s", (long long)n,
+        net->says.has_preprocess ? "pixels as the file's metadata tell"
+        : r->is_tf_scaled        ? "pixels to -1..1, as networks from TensorFlow and Keras expect"
+                                 : "pixels by ImageNet's mean and deviation");
     return OCT_OK;
 }
 

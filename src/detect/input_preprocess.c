@@ -40,6 +40,14 @@ oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p)
                     (int)p->width, (int)p->height, v->name, (long long)width, (long long)height);
 }
 
+oct_status oct_preprocess_note(oct_graph *g, const oct_preprocess *p)
+{
+    char text[512];
+
+    return oct_graph_set_metadata(g, OCT_METADATA_PREPROCESS,
+                                  oct_preprocess_text(p, text, sizeof(text)));
+}
+
 oct_status oct_graph_preprocess(const oct_graph *g, const char *family, const char *words,
                                 oct_preprocess *p)
 {

@@ -10,4 +10,7 @@
 /* Fails where the network's input has a fixed size, and this is another. */
 oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p);
 
+/* Writes into the network's metadata how its pictures are made: detectors read it from there. */
+oct_status oct_preprocess_note(oct_graph *g, const oct_preprocess *p);
+
 #endif

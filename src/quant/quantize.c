@@ -10,6 +10,7 @@
 
 #include "base/machine.h"
 #include "base/sized.h"
+#include "detect/input_preprocess.h"
 #include "op/op.h"
 #include "pass/pass.h"
 #include "quant/fallback/fallback.h"
@@ -373,6 +374,21 @@ static oct_status open_part(oct_quantized *q, const oct_dataset *images, oct_fee
     return st;
 }
 
+/* What tells a family how to scale pixels (norms, who made the file) is not in the network that is
+ * quantized any more: how pictures are made is noted there. */
+static oct_status note_pictures(oct_quantized *q, const oct_graph *g, const oct_dataset *images)
+{
+    oct_preprocess p;
+    oct_status st;
+
+    if (!images || oct_dataset_is_tensors(images)) return OCT_OK;
+    if (q->o.preprocess) return oct_preprocess_note(q->g, q->o.preprocess);
+    st = oct_graph_preprocess(g, q->o.family, NULL, &p);
+    /* A family that is not found for operators that octet does not know may be found without. */
+    if (st) return st == OCT_ERR_MEMORY ? st : OCT_OK;
+    return oct_preprocess_note(q->g, &p);
+}
+
 /* The network that is quantized, with the shapes of the data; *f NULL: no pictures. */
 static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_dataset *images,
                                oct_feed **f)
@@ -381,6 +397,7 @@ static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_d
 
     q->corrected = (oct_corrections){-1, -1, -1, -1, -1, 0};
     OCT_TRY(oct_quantize_normalise(g, &q->g));
+    OCT_TRY(note_pictures(q, g, images));
     OCT_TRY(oct_retarget_open(&q->g, &q->file));
     if (!q->file && !images)
         return oct_fail(q->ctx, OCT_ERR_ARG,

@@ -372,6 +372,49 @@ static void does_not_divide_by_zero(void **state)
     oct_dataset_close(data);
 }
 
+/* --- pictures --- */
+
+/* Keras's epsilon tells how pixels are scaled, and is folded away: the file says it instead. */
+static void tells_how_pictures_are_made(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x = picture(f, 1, 3, 16, 16), *in[5];
+    oct_preprocess before, after;
+    oct_quantized *q = NULL;
+    char words[2][256];
+    oct_dataset *d = NULL;
+    oct_node *n;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 4);
+    in[0] = conv(f, &rng, x, &(conv_case){3, 8, 3, 2, 1, 1, 1});
+    for (int i = 1; i < 5; i++)
+        in[i] = input(f, 8, (const float[]){1, 1, 1, 1, 1, 1, 1, 1});
+    n = oct_emit_node(&f->b, &oct_op_batch_normalization, in, 5, 1);
+    assert_ok(f->ctx, oct_node_set_f32(n, "epsilon", 1e-3f));
+    x = emit(f, &oct_op_relu, infer(f, n), NULL);
+    x = conv(f, &rng, x, &(conv_case){8, 10, 1, 1, 1, 0, 1});
+    n = node(f, &oct_op_flatten, emit(f, &oct_op_global_average_pool, x, NULL), NULL, NULL);
+    output(f, infer(f, n));
+    put_folder(t, "seen");
+    for (int i = 0; i < N_ITEMS; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "seen/%d.png", i);
+        put_picture(t, name, 16, 16);
+    }
+    assert_ok(t->ctx, open_dataset(t->ctx, below(t, "seen"), NULL, false, &d));
+    assert_ok(t->ctx, oct_graph_preprocess(f->g, NULL, NULL, &before));
+    assert_true(before.scale == 127.5f);
+    assert_ok(t->ctx, oct_quantize(f->g, d, NULL, &q));
+    assert_ok(t->ctx, oct_graph_preprocess(oct_quantized_graph(q), NULL, NULL, &after));
+    assert_string_equal(oct_preprocess_text(&after, words[0], sizeof(words[0])),
+                        oct_preprocess_text(&before, words[1], sizeof(words[1])));
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 /* --- failures --- */
 
 typedef struct race {
@@ -431,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(quantizes_float16, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(biases_of_npus_have_16_bits, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(does_not_divide_by_zero, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(tells_how_pictures_are_made, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(tells_the_first_failure, setup_files, teardown_files),
     };
 

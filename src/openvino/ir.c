@@ -18,6 +18,7 @@ void oct_ir_fini(oct_ir *ir)
         oct_free(ir->ctx, ir->layers[i].attrs);
     }
     oct_free(ir->ctx, ir->layers);
+    oct_free(ir->ctx, ir->facts);
     oct_arena_free(ir->arena);
 }
 
@@ -50,6 +51,18 @@ oct_ir_at oct_ir_add(oct_ir *ir, const char *name, const char *type, const char 
     for (int32_t i = 0; i < n_out; i++)
         l->out[i].type = out[i];
     return (oct_ir_at){ir->n_layers++, 0};
+}
+
+void oct_ir_fact(oct_ir *ir, const char *name, const char *value)
+{
+    oct_ir_attr a;
+
+    if (ir->status) return;
+    a = (oct_ir_attr){oct_arena_strdup(ir->arena, name), oct_arena_strdup(ir->arena, value)};
+    ir->status = a.name && a.value ? oct_grow(ir->ctx, &ir->facts, &ir->cap_facts, ir->n_facts + 1,
+                                              sizeof(*ir->facts))
+                                   : OCT_ERR_MEMORY;
+    if (!ir->status) ir->facts[ir->n_facts++] = a;
 }
 
 /* --- attributes --- */

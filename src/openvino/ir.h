@@ -38,6 +38,8 @@ typedef struct oct_ir {
     oct_ir_layer *layers;
     size_t cap_layers;
     int32_t n_layers;
+    oct_ir_attr *facts; /* of the whole network: its metadata */
+    size_t n_facts, cap_facts;
     oct_status status; /* sticky: functions that add do nothing after a failure */
 } oct_ir;
 
@@ -54,6 +56,9 @@ void oct_ir_attr_bool(oct_ir *ir, const char *name, bool value);
 void oct_ir_attr_int(oct_ir *ir, const char *name, int64_t value);
 void oct_ir_attr_f64(oct_ir *ir, const char *name, double value);
 void oct_ir_attr_ints(oct_ir *ir, const char *name, const int64_t *v, int64_t n);
+
+/* A fact about the whole network. */
+void oct_ir_fact(oct_ir *ir, const char *name, const char *value);
 
 /* Constants. The first takes the reference to t. */
 oct_ir_at oct_ir_const(oct_ir *ir, const char *name, oct_tensor *t);

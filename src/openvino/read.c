@@ -417,6 +417,8 @@ static oct_status read_graph(oct_from_ir *r)
     drop_unread(r->g);
     r->g->info.ir_version = 8;
     r->g->info.producer_name = "OpenVINO IR";
+    for (size_t i = 0; i < r->ir.n_facts; i++)
+        OCT_TRY(oct_graph_set_metadata(r->g, r->ir.facts[i].name, r->ir.facts[i].value));
     r->g->info.opsets = oct_arena_array(r->g->arena, 1, sizeof(*r->g->info.opsets));
     if (!r->g->info.opsets) return OCT_ERR_MEMORY;
     r->g->info.opsets[0] = (oct_opset){"", READ_OPSET};

@@ -272,6 +272,12 @@ static oct_status read_edges(reading *r, const xmlNode *edges)
 
 /* --- the file --- */
 
+static void read_facts(reading *r, const xmlNode *framework)
+{
+    for (const xmlNode *n = first(framework); n; n = after(n))
+        if (property(n, "value")) oct_ir_fact(r->ir, (const char *)n->name, property(n, "value"));
+}
+
 static oct_status read_net(reading *r, const xmlNode *net)
 {
     const char *version = property(net, "version");
@@ -283,6 +289,7 @@ static oct_status read_net(reading *r, const xmlNode *net)
                         "OpenVINO IR of version %.20s; octet reads 10 and 11",
                         version ? version : "?");
     r->ir->name = keep(r, property(net, "name"));
+    read_facts(r, child(child(net, "rt_info"), "framework"));
     OCT_TRY(read_layers(r, child(net, "layers")));
     return read_edges(r, child(net, "edges"));
 }

@@ -76,6 +76,22 @@ oct_status oct_from_ir_elu(oct_from_ir *r, const oct_ir_layer *l)
     return finish(r, l, n);
 }
 
+/* Ties away from zero: the sign times floor(|x| + 1/2). */
+oct_status oct_from_ir_round(oct_from_ir *r, const oct_ir_layer *l)
+{
+    oct_value *x, *y;
+
+    OCT_TRY(oct_from_ir_need(r, l, 1));
+    x = IN(0);
+    if (strcmp(oct_from_ir_str(l, "mode", "half_to_even"), "half_away_from_zero") != 0)
+        return oct_from_ir_done(r, l, 0, oct_emit(&r->b, &oct_op_round, x, NULL, NULL));
+    y = oct_emit(&r->b, &oct_op_abs, x, NULL, NULL);
+    y = oct_emit(&r->b, &oct_op_floor,
+                 oct_emit(&r->b, &oct_op_add, y, oct_scalar(&r->b, 0.5f), NULL), NULL, NULL);
+    x = oct_emit(&r->b, &oct_op_sign, x, NULL, NULL);
+    return oct_from_ir_done(r, l, 0, oct_emit(&r->b, &oct_op_mul, x, y, NULL));
+}
+
 oct_status oct_from_ir_gelu(oct_from_ir *r, const oct_ir_layer *l)
 {
     const char *mode = oct_from_ir_str(l, "approximation_mode", "ERF");

@@ -238,6 +238,7 @@ static oct_status check_types(const oct_to_ir *w)
 static oct_status write_graph(oct_to_ir *w)
 {
     const size_t n = (size_t)w->g->n_value_ids + 1;
+    const char *key;
 
     w->at = oct_arena_array(w->ir.arena, n, sizeof(*w->at));
     if (!w->at) return OCT_ERR_MEMORY;
@@ -250,6 +251,8 @@ static oct_status write_graph(oct_to_ir *w)
         OCT_TRY(oct_to_ir_find(k->op)(w, k));
         OCT_TRY(w->ir.status);
     }
+    for (int32_t i = 0; (key = oct_graph_metadata_key(w->g, i)) != NULL; i++)
+        oct_ir_fact(&w->ir, key, oct_graph_metadata(w->g, key));
     return write_outputs(w);
 }
 

@@ -55,6 +55,9 @@ const char *oct_to_ir_str(oct_to_ir *w, const oct_node *n, const char *name, con
  * (write_prepare.c). */
 oct_status oct_to_ir_prepare(oct_graph *g);
 
+/* Spells DynamicQuantizeLinear, ConvInteger and MatMulInteger out (write_dynamic.c). */
+oct_status oct_to_ir_spell_dynamic(oct_graph *g);
+
 /* The row of an operator; NULL: IR has no form of it that octet knows (write_ops.c). */
 oct_to_ir_fn oct_to_ir_find(const oct_op *op);
 

@@ -187,6 +187,23 @@ static void put_edges(writing *w)
     end(w);
 }
 
+/* Where OpenVINO itself keeps what an ONNX file says of itself. A key that XML cannot have as a
+ * name is left out. */
+static void put_facts(writing *w)
+{
+    if (!w->ir->n_facts) return;
+    start(w, "rt_info");
+    start(w, "framework");
+    for (size_t i = 0; i < w->ir->n_facts; i++) {
+        if (xmlValidateName(TEXT(w->ir->facts[i].name), 0) != 0) continue;
+        start(w, w->ir->facts[i].name);
+        attribute(w, "value", w->ir->facts[i].value);
+        end(w);
+    }
+    end(w);
+    end(w);
+}
+
 static void put_net(writing *w)
 {
     if (xmlTextWriterSetIndent(w->xml, 1) < 0 ||
@@ -200,6 +217,7 @@ static void put_net(writing *w)
         put_layer(w, i);
     end(w);
     put_edges(w);
+    put_facts(w);
     end(w);
     if (xmlTextWriterEndDocument(w->xml) < 0) w->failed = true;
 }

@@ -66,6 +66,13 @@ oct_status oct_to_ir_elu(oct_to_ir *w, const oct_node *n)
     return w->ir.status;
 }
 
+oct_status oct_to_ir_round(oct_to_ir *w, const oct_node *n)
+{
+    OCT_TRY(oct_to_ir_same(w, n, "Round", "opset5", 1));
+    oct_ir_attr_str(&w->ir, "mode", "half_to_even");
+    return w->ir.status;
+}
+
 oct_status oct_to_ir_gelu(oct_to_ir *w, const oct_node *n)
 {
     const char *kind = oct_to_ir_str(w, n, "approximate", "none");

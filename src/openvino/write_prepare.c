@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks of other forms before they are written: QOperator, and constants behind other nodes. */
+/* Networks of other forms before they are written: QOperator, constants downstream of other nodes.
+ */
 #include "op/op.h"
 #include "openvino/write.h"
 #include "pass/integer/qlinear.h"
@@ -20,6 +21,7 @@ oct_status oct_to_ir_prepare(oct_graph *g)
     bool has_qlinear = false, is_computed = false;
     int n_changed = 0;
 
+    OCT_TRY(oct_to_ir_spell_dynamic(g));
     for (const oct_node *n = g->first; n; n = n->next) {
         has_qlinear = has_qlinear || oct_node_is_qlinear(n);
         is_computed = is_computed || has_computed_params(n);

@@ -49,9 +49,15 @@ static void reads_what_it_wrote(void **state)
     oct_graph *own = f->g;
 
     make_network(f);
+    assert_ok(t->ctx, oct_graph_set_metadata(f->g, "names", "{0: 'a & \"b\"', 1: '<c>'}"));
+    assert_ok(t->ctx, oct_graph_set_metadata(f->g, "octet.preprocess", "scale=1"));
+    assert_ok(t->ctx, oct_graph_set_metadata(f->g, "no name of XML", "left out"));
     run_graph(f, NULL, want);
     assert_ok(t->ctx, oct_openvino_save(f->g, below(t, "net.xml"), NULL));
     assert_ok(t->ctx, oct_openvino_load(t->ctx, below(t, "net.xml"), &f->g));
+    assert_string_equal(oct_graph_metadata(f->g, "names"), "{0: 'a & \"b\"', 1: '<c>'}");
+    assert_string_equal(oct_graph_metadata(f->g, "octet.preprocess"), "scale=1");
+    assert_null(oct_graph_metadata(f->g, "no name of XML"));
     assert_string_equal(f->g->inputs[0]->name, own->inputs[0]->name);
     assert_string_equal(f->g->outputs[0]->name, own->outputs[0]->name);
     run_graph(f, NULL, got);
@@ -145,6 +151,49 @@ static void q_operators_become_fake_quantize(void **state)
         assert_true(fabs(oct_tensor_get_f64(got[0], i) - oct_tensor_get_f64(want[0], i)) < 0.031);
     oct_tensor_unref(want[0]);
     oct_tensor_unref(got[0]);
+    oct_graph_free(f->g);
+    f->g = own;
+}
+
+/* Ranges that are found at run time, and products of codes: spelt out in float. */
+static void dynamic_ranges_are_spelt_out(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_tensor *want[4] = {NULL}, *got[4] = {NULL};
+    oct_graph *own = f->g;
+    oct_value *x = picture(f, 1, 2, 6, 6), *in[4], *y;
+    const double codes[] = {90, -40, 7, -120, 33, 64}, zeros[] = {3, 0, -5},
+                 square[] = {9, -7, 20, 4};
+    oct_node *n = oct_emit_node(&f->b, &oct_op_dynamic_quantize_linear, &x, 1, 3);
+
+    (void)infer(f, n);
+    in[0] = n->out[0];
+    in[1] = oct_value_const(f->g, NULL,
+                            tensor_of(f->ctx, OCT_DTYPE_I8, 4, (int64_t[]){3, 2, 1, 1}, codes));
+    in[2] = n->out[2];
+    in[3] = oct_value_const(f->g, NULL, tensor_of(f->ctx, OCT_DTYPE_I8, 1, (int64_t[]){3}, zeros));
+    x = n->out[1];
+    n = oct_emit_node(&f->b, &oct_op_conv_integer, in, 4, 1);
+    y = oct_emit(&f->b, &oct_op_mul, cast(f, infer(f, n), OCT_DTYPE_F32), x, NULL);
+    output(f, y);
+    n = oct_emit_node(&f->b, &oct_op_dynamic_quantize_linear, &y, 1, 3);
+    (void)infer(f, n);
+    x = oct_emit(&f->b, &oct_op_reshape, n->out[0], oct_ints(&f->b, (int64_t[]){54, 2}, 2), NULL);
+    in[1] =
+        oct_value_const(f->g, NULL, tensor_of(f->ctx, OCT_DTYPE_I8, 2, (int64_t[]){2, 2}, square));
+    n = oct_emit_node(&f->b, &oct_op_mat_mul_integer, (oct_value *[]){x, in[1], n->out[2]}, 3, 1);
+    output(f, cast(f, infer(f, n), OCT_DTYPE_F32));
+    assert_ok(f->ctx, f->b.status);
+    run_graph(f, NULL, want);
+    assert_ok(t->ctx, oct_openvino_save(f->g, below(t, "dynamic.xml"), NULL));
+    assert_ok(t->ctx, oct_openvino_load(t->ctx, below(t, "dynamic.xml"), &f->g));
+    run_graph(f, NULL, got);
+    for (int i = 0; i < 2; i++) {
+        assert_same("dynamic", got[i], want[i], 1e-5);
+        oct_tensor_unref(want[i]);
+        oct_tensor_unref(got[i]);
+    }
     oct_graph_free(f->g);
     f->g = own;
 }
@@ -277,6 +326,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(integers_stay_integers, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(q_operators_become_fake_quantize, setup_files,
                                         teardown_files),
+        cmocka_unit_test_setup_teardown(dynamic_ranges_are_spelt_out, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(splits_into_what_is_left, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(indices_come_back, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(broken_files_are_refused, setup_files, teardown_files),

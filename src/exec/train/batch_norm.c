@@ -33,6 +33,7 @@ typedef struct state {
     int64_t parts, run; /* run: pixels that are summed in float */
     int64_t tile;       /* floats of a thread for rows that are not float32: 0 or three runs */
     double epsilon, momentum;
+    bool is_frozen; /* statistics do not depend on x */
 } state;
 
 static bool is_known(int64_t act)
@@ -96,6 +97,8 @@ static oct_status make(oct_plan *p, oct_step *s)
                   .y = rows_of(p, s->out[0]),
                   .epsilon = number(s->node, "epsilon"),
                   .momentum = number(s->node, "momentum")};
+    st->is_frozen =
+        s->node->op == &oct_op_batch_norm_train_grad && oct_node_attr(s->node, "frozen")->i;
     st->parts = OCT_MIN(MAX_PARTS, oct_ceil_div(st->pixels, 4 * RUN));
     st->run = OCT_MAX(4, OCT_MIN(RUN, RUN_SIZE / st->channels));
     if (st->x.bf16 || st->dy.bf16 || st->y.bf16) st->tile = 3 * st->run * st->channels;
@@ -195,9 +198,14 @@ static int64_t grain_of(const state *st)
     return OCT_MAX(1, OCT_GRAIN_ELEMENTS / st->channels);
 }
 
+static bool is_wanted(const oct_bound *b, int i)
+{
+    return i < b->step->n_out && b->out[i];
+}
+
 static void put(const oct_bound *b, int i, int64_t at, double v)
 {
-    if (i < b->step->n_out && b->out[i]) ((float *)b->out[i])[at] = (float)v;
+    if (is_wanted(b, i)) ((float *)b->out[i])[at] = (float)v;
 }
 
 static void rows(void *arg, int64_t begin, int64_t end)
@@ -276,12 +284,15 @@ static oct_status run_grad(const oct_bound *b)
     }
     j.m.mul = mul;
     j.m.add = add;
-    find_sums(b, &j);
+    if (st->is_frozen && !is_wanted(b, DSCALE) && !is_wanted(b, DBIAS))
+        memset(j.sums, 0, (size_t)(2 * st->channels) * sizeof(*j.sums));
+    else
+        find_sums(b, &j);
     for (int64_t c = 0; c < st->channels; c++) {
         put(b, DBIAS, c, j.sums[c]);
         put(b, DSCALE, c, j.sums[st->channels + c]);
-        dz[c] = (float)(j.sums[c] / n);
-        dhat[c] = (float)(j.sums[st->channels + c] / n);
+        dz[c] = st->is_frozen ? 0 : (float)(j.sums[c] / n);
+        dhat[c] = st->is_frozen ? 0 : (float)(j.sums[st->channels + c] / n);
     }
     j.m.dz = dz;
     j.m.dhat = dhat;

@@ -2,7 +2,8 @@
 /*
  * BatchNormTrain: normalizes with the batch's own statistics, applies an activation, and moves the
  * running statistics. BatchNormTrainGrad: its gradient, which computes the pre-activation anew from
- * x, so that nothing but x and two numbers for each channel must be kept.
+ * x, so that nothing but x and two numbers for each channel must be kept. With frozen statistics
+ * these do not depend on x, and the gradient of x is that of the pre-activation times a number.
  */
 #include <math.h>
 
@@ -12,7 +13,7 @@
 #include "op/moments.h"
 
 enum { EPSILON, MOMENTUM, ACT, ACT_A, ACT_B };
-enum { GRAD_ACT, GRAD_ACT_A, GRAD_ACT_B };
+enum { GRAD_ACT, GRAD_ACT_A, GRAD_ACT_B, GRAD_FROZEN };
 enum { X, SCALE, BIAS, MEAN, VAR, N_IN };
 enum { Y, MEAN_NEXT, VAR_NEXT, BATCH_MEAN, INV_STD, N_OUT };
 enum { G_X, G_DY, G_SCALE, G_BIAS, G_MEAN, G_INV_STD, G_N_IN };
@@ -25,6 +26,7 @@ typedef struct norm_job {
     void *out[N_OUT];
     int64_t batch, channels, size; /* size: of one channel of one image */
     double epsilon, momentum;
+    bool is_frozen;
 } norm_job;
 
 /* x is [N x C ..]; operands `first` on have one number for each channel. */
@@ -162,6 +164,7 @@ static void grad_channels_of(void *arg, int64_t begin, int64_t end)
             }
         put(j, G_DSCALE, c, dscale);
         put(j, G_DBIAS, c, dbias);
+        if (j->is_frozen) dscale = dbias = 0;
         for (int64_t b = 0; b < j->batch && j->out[G_DX]; b++)
             for (int64_t i = 0, at = (b * j->channels + c) * j->size; i < j->size; i++, at++) {
                 const double dz = before_act(j, c, at, &hat);
@@ -203,8 +206,9 @@ static oct_status ref(const oct_args *a)
 static oct_status grad_ref(const oct_args *a)
 {
     const oct_node *n = a->node;
-    norm_job j = {.act = {(oct_act_kind)oct_int(n, GRAD_ACT), oct_f32(n, GRAD_ACT_A),
-                          oct_f32(n, GRAD_ACT_B)}};
+    norm_job j = {
+        .act = {(oct_act_kind)oct_int(n, GRAD_ACT), oct_f32(n, GRAD_ACT_A), oct_f32(n, GRAD_ACT_B)},
+        .is_frozen = oct_int(n, GRAD_FROZEN) != 0};
 
     return run(a, &j, G_N_IN, grad_channels_of);
 }
@@ -243,6 +247,7 @@ static const oct_attr_def grad_attrs[] = {
     [GRAD_ACT] = {.name = "act", .kind = OCT_ATTR_INT},
     [GRAD_ACT_A] = {.name = "act_a", .kind = OCT_ATTR_F32},
     [GRAD_ACT_B] = {.name = "act_b", .kind = OCT_ATTR_F32},
+    [GRAD_FROZEN] = {.name = "frozen", .kind = OCT_ATTR_INT},
     {0},
 };
 

@@ -8,7 +8,6 @@ enum { X, SCALE, BIAS, MEAN, VAR };
 typedef struct norm_values {
     oct_builder *b;
     const oct_node *n;
-    oct_type by_channel;                /* one number for each channel, that broadcasts to x */
     int64_t axes[OCT_MAX_RANK], n_axes; /* all but that of channels */
 } norm_values;
 
@@ -16,25 +15,11 @@ static void start(const oct_grad_args *a, norm_values *v)
 {
     const oct_type *x = &a->node->in[X]->type;
 
-    *v = (norm_values){.b = a->b, .n = a->node, .by_channel = *x};
+    *v = (norm_values){.b = a->b, .n = a->node};
     for (int32_t d = 0; d < x->rank; d++) {
         if (d == 1) continue;
-        v->by_channel.dim[d] = 1;
         v->axes[v->n_axes++] = d;
     }
-}
-
-/* A vector of channels, with the rank of x. */
-static oct_value *spread(const norm_values *v, oct_value *p)
-{
-    return v->b->status ? NULL : oct_grad_reshape(v->b, p, &v->by_channel);
-}
-
-/* Sums over all but the channels, and gives the result the shape of operand i. */
-static oct_value *sum(const norm_values *v, oct_value *x, int i)
-{
-    x = oct_grad_reduce(v->b, &oct_op_reduce_sum, x, v->axes, v->n_axes, true);
-    return v->b->status ? NULL : oct_grad_reshape(v->b, x, &v->n->in[i]->type);
 }
 
 static oct_value *mul(const norm_values *v, oct_value *x, oct_value *y)
@@ -53,24 +38,39 @@ static oct_value *inverse_std(const norm_values *v, oct_value *var)
                     NULL);
 }
 
+/* Gradients of x, scale and bias; mean and inv: one for each channel. */
+static oct_status gradients(const oct_grad_args *a, oct_value *mean, oct_value *inv, bool is_frozen)
+{
+    oct_value *const *in = a->node->in;
+    const oct_type *x = &in[X]->type;
+    const oct_type one = oct_type_make(x->dtype, 2, (int64_t[]){x->dim[0], 1}); /* channel */
+    oct_value *operands[] = {in[X], a->dy[0], in[SCALE], in[BIAS], mean, inv};
+    oct_node *g;
+
+    for (int i = 0; i < 2 && x->rank < 2; i++)
+        operands[i] = oct_grad_reshape(a->b, operands[i], &one);
+    OCT_TRY(a->b->status);
+    g = oct_emit_node(a->b, &oct_op_batch_norm_train_grad, operands, 6, 3);
+    oct_emit_int(a->b, g, "frozen", is_frozen);
+    if (!oct_emitted(a->b, g)) return a->b->status;
+    for (int i = X; i <= BIAS; i++)
+        a->dx[i] = g->out[i];
+    if (x->rank < 2) a->dx[X] = oct_grad_reshape(a->b, a->dx[X], x);
+    return a->b->status;
+}
+
 /* y = (x - mean) inv scale + bias, inv = 1 / sqrt(var + epsilon) */
 static oct_status frozen(const oct_grad_args *a)
 {
-    oct_value *const *in = a->node->in, *dy = a->dy[0], *inv, *mul_;
+    oct_value *const *in = a->node->in, *inv, *mul_;
     norm_values v;
 
     start(a, &v);
     inv = inverse_std(&v, in[VAR]);
+    OCT_TRY(gradients(a, in[MEAN], inv, true));
     mul_ = mul(&v, inv, in[SCALE]);
-    if (a->wanted[X]) a->dx[X] = mul(&v, dy, spread(&v, mul_));
-    if (a->wanted[BIAS] || a->wanted[MEAN]) a->dx[BIAS] = sum(&v, dy, BIAS);
     if (a->wanted[MEAN])
         a->dx[MEAN] = oct_emit(v.b, &oct_op_neg, mul(&v, a->dx[BIAS], mul_), NULL, NULL);
-    if (a->wanted[SCALE] || a->wanted[VAR]) {
-        oct_value *centred = oct_emit(v.b, &oct_op_sub, in[X], spread(&v, in[MEAN]), NULL);
-
-        a->dx[SCALE] = mul(&v, sum(&v, mul(&v, dy, centred), SCALE), inv);
-    }
     /* d inv / d var = -inv^3 / 2, and one inv is in dscale. */
     if (a->wanted[VAR])
         a->dx[VAR] = oct_grad_scale(v.b, mul(&v, a->dx[SCALE], mul(&v, mul_, inv)), -0.5);
@@ -83,7 +83,6 @@ static oct_status by_batch(const oct_grad_args *a)
     const oct_node *n = a->node;
     oct_value *mean, *centred, *var;
     norm_values v;
-    oct_node *g;
 
     for (int i = 1; i < n->n_out; i++)
         if (a->dy[i])
@@ -98,16 +97,9 @@ static oct_status by_batch(const oct_grad_args *a)
     var = oct_grad_reduce(v.b, &oct_op_reduce_mean, mul(&v, centred, centred), v.axes, v.n_axes,
                           true);
     OCT_TRY(v.b->status);
-    g = oct_emit_node(
-        v.b, &oct_op_batch_norm_train_grad,
-        (oct_value *[]){n->in[X], a->dy[0], n->in[SCALE], n->in[BIAS],
-                        oct_grad_reshape(v.b, mean, &n->in[SCALE]->type),
-                        oct_grad_reshape(v.b, inverse_std(&v, var), &n->in[SCALE]->type)},
-        6, 3);
-    if (!oct_emitted(v.b, g)) return v.b->status;
-    for (int i = X; i <= BIAS; i++)
-        a->dx[i] = g->out[i];
-    return OCT_OK;
+    mean = oct_grad_reshape(v.b, mean, &n->in[SCALE]->type);
+    return gradients(a, mean, oct_grad_reshape(v.b, inverse_std(&v, var), &n->in[SCALE]->type),
+                     false);
 }
 
 oct_status oct_grad_batch_normalization(const oct_grad_args *a)

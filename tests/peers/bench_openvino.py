@@ -3,12 +3,13 @@
 
 usage: bench_openvino.py OCTET [--networks N,..] [--limit N] [--work DIR] [--no-time]
                          [--only float|int8] [--overflow-fix enable|first_layer_only|disable]
+                         [--all-labels]
 
 For each network: the float IR in OpenVINO against octet on the ONNX file (largest difference over
 the largest magnitude); octet's INT8 file for target openvino, as ONNX in octet and as IR in OpenVINO;
 NNCF's INT8 file in OpenVINO and read by octet; how many layers with weights OpenVINO computes in INT8
 in both; and the time of octet's IR over that of NNCF's, which take turns. Quantized files of others
-are written as IR and compared, too. Without VNNI sums of OpenVINO saturate and AP differs from octet's with
+are written as IR and compared, too. --all-labels scores BCCD's training pictures, too. Without VNNI sums of OpenVINO saturate and AP differs from octet's with
 --overflow-fix disable. Times on a busy machine say little; their ratio says more.
 """
 
@@ -100,7 +101,7 @@ class Bench:
         return {"float": difference(self.octet, model, self.export(model), self.work)}
 
     def int8_row(self, name):
-        self.task = pictures.prepare(name, self.work, self.args.limit)
+        self.task = pictures.prepare(name, self.work, self.args.limit, self.args.all_labels)
         self.inputs = pictures.Inputs(self.task, self.work)
         model, row = self.task.network.file, {}
         own, theirs = self.work / f"{name}.int8.onnx", self.work / f"{name}.nncf.xml"
@@ -134,6 +135,7 @@ def main():
     parser.add_argument("--limit", type=int)
     parser.add_argument("--work", type=Path)
     parser.add_argument("--no-time", action="store_true")
+    parser.add_argument("--all-labels", action="store_true")
     parser.add_argument("--overflow-fix", choices=["enable", "first_layer_only", "disable"])
     parser.add_argument("--only", choices=["float", "int8"])
     args = parser.parse_args()

@@ -253,6 +253,36 @@ oct_status cli_model_fill_shape(cli *c, oct_graph *g, const char *text)
     return is_open ? set_shape(c, g, v, rank, dims) : OCT_OK;
 }
 
+oct_status cli_model_fit_pictures(oct_graph *g, const oct_preprocess *p, int64_t batch)
+{
+    const int64_t colors = p->color == OCT_COLOR_GRAY ? 1 : 3;
+    const bool is_nhwc = p->layout == OCT_IMAGE_NHWC;
+    const int64_t fit[4] = {batch, is_nhwc ? p->height : colors, is_nhwc ? p->width : p->height,
+                            is_nhwc ? colors : p->width};
+    const oct_value *v = NULL;
+    bool is_open = false;
+    int64_t dims[4];
+
+    for (int32_t i = 0; i < oct_graph_n_inputs(g) && !v; i++)
+        if (oct_value_rank(oct_graph_input(g, i)) == 4) v = oct_graph_input(g, i);
+    for (int32_t i = 0; v && i < 4; i++) {
+        const int64_t have = oct_value_dim(v, i);
+
+        is_open = is_open || (i > 0 && have < 0);
+        dims[i] = have < 0 ? fit[i] : have;
+    }
+    return is_open ? oct_graph_set_input_shape(g, oct_value_name(v), 4, dims) : OCT_OK;
+}
+
+oct_status cli_model_fit_words(oct_graph *g, const char *family, const char *words, int64_t batch)
+{
+    oct_preprocess p;
+
+    /* What is wrong with the words is said where they are used. */
+    if (!words || oct_graph_preprocess(g, family, words, &p)) return OCT_OK;
+    return cli_model_fit_pictures(g, &p, batch);
+}
+
 oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_graph **out)
 {
     oct_graph *g = NULL;

@@ -40,6 +40,13 @@ oct_status cli_model_load(cli *c, const char *path, const cli_list *shapes, oct_
 /* Open sizes of the only input as in "1x3x640x640"; what is fixed stays as it is. */
 oct_status cli_model_fill_shape(cli *c, oct_graph *g, const char *dims);
 
+/* Open sizes of the picture's input become those of the pictures, and an open batch this one; what
+ * is fixed stays as it is. */
+oct_status cli_model_fit_pictures(oct_graph *g, const oct_preprocess *p, int64_t batch);
+
+/* The same for the pictures of --preprocess; NULL: nothing is done. */
+oct_status cli_model_fit_words(oct_graph *g, const char *family, const char *words, int64_t batch);
+
 /* Writes a model: ONNX, or OpenVINO IR if the name ends with .xml. half: float32 weights of IR as
  * float16. */
 oct_status cli_model_save(cli *c, const oct_graph *g, const char *path, bool half);

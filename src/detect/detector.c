@@ -162,16 +162,16 @@ oct_status oct_detector_copy(oct_ctx *ctx, const oct_detector *d, oct_detector *
     return OCT_OK;
 }
 
-oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out)
+oct_status oct_detector_new_sized(const oct_graph *g, const char *family,
+                                  const oct_preprocess *asked, oct_detector **out)
 {
-    OCT_ENTER(g->ctx);
     oct_detector *d = NULL;
     oct_graph *bound = NULL;
     oct_net net;
     oct_status st;
 
     OCT_TRY(make(g->ctx, g->n_outputs, &d));
-    if ((st = oct_net_init(&net, g, &bound))) goto done;
+    if ((st = oct_net_init(&net, g, asked, &bound))) goto done;
     d->is_nhwc = net.is_nhwc;
     d->is_gray = net.input->type.dim[net.is_nhwc ? 3 : 1] == 1;
     st = !family || strcmp(family, "auto") == 0 ? recognise(d, &net) : take_named(d, &net, family);
@@ -184,6 +184,13 @@ done:
     else
         *out = d;
     return st;
+}
+
+oct_status oct_detector_new(const oct_graph *g, const char *family, oct_detector **out)
+{
+    OCT_ENTER(g->ctx);
+
+    return oct_detector_new_sized(g, family, NULL, out);
 }
 
 void oct_detector_free(oct_detector *d)

@@ -16,6 +16,11 @@ oct_status oct_detector_bind(const oct_graph *g, int32_t batch, int32_t width, i
  * the way. Types must be inferred. */
 oct_status oct_detector_free_batch(oct_graph *g, int64_t batch);
 
+/* As oct_detector_new(), where open sizes of the picture's input are those of `asked`; NULL: what
+ * the file says, or 640x640. */
+oct_status oct_detector_new_sized(const oct_graph *g, const char *family,
+                                  const oct_preprocess *asked, oct_detector **out);
+
 /* Fails if the family is recognised, but its outputs cannot be read: rotated boxes. */
 oct_status oct_detector_check(const oct_detector *d);
 oct_ctx *oct_detector_ctx(const oct_detector *d);

@@ -115,10 +115,12 @@ const oct_family *oct_family_find(const char *name);
 /* --- examining a network (net.c) --- */
 
 /*
- * Finds the picture's input. If shapes are open, *bound gets a copy of the graph with batch 1 (and
- * 640x640 where the size is open), which the caller frees after the net.
+ * Finds the picture's input. If shapes are open, *bound gets a copy of the graph with batch 1,
+ * which the caller frees after the net. An open size is that of `asked`, or, where this is NULL,
+ * what the file says, or 640x640.
  */
-oct_status oct_net_init(oct_net *net, const oct_graph *g, oct_graph **bound);
+oct_status oct_net_init(oct_net *net, const oct_graph *g, const oct_preprocess *asked,
+                        oct_graph **bound);
 void oct_net_fini(oct_net *net);
 
 /* Type of output i; NULL: there is none. */

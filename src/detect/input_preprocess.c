@@ -8,11 +8,11 @@
 #include "detect/family.h"
 
 /* Size, layout and colours of the input of a network that no family knows. */
-static oct_status read_input(const oct_graph *g, oct_preprocess *p)
+static oct_status read_input(const oct_graph *g, const oct_preprocess *asked, oct_preprocess *p)
 {
     oct_graph *bound = NULL;
     oct_net net;
-    const oct_status st = oct_net_init(&net, g, &bound);
+    const oct_status st = oct_net_init(&net, g, asked, &bound);
 
     if (!st) {
         p->width = net.width;
@@ -48,21 +48,42 @@ oct_status oct_preprocess_note(oct_graph *g, const oct_preprocess *p)
                                   oct_preprocess_text(p, text, sizeof(text)));
 }
 
+/* Is size= among the words? */
+static bool gives_size(const char *words)
+{
+    const char *w = words;
+
+    while (w && *w) {
+        w += strspn(w, ", \n");
+        if (strncmp(w, "size=", 5) == 0) return true;
+        w = strchr(w, ',');
+    }
+    return false;
+}
+
 oct_status oct_graph_preprocess(const oct_graph *g, const char *family, const char *words,
                                 oct_preprocess *p)
 {
     OCT_ENTER(g->ctx);
     const bool is_named = family && strcmp(family, "auto") != 0;
+    const oct_preprocess *sized = NULL;
     oct_detector *d = NULL;
-    oct_status st = oct_detector_new(g, family, &d);
+    oct_preprocess asked;
+    oct_status st;
 
     oct_preprocess_init(p);
+    if (gives_size(words)) {
+        oct_preprocess_init(&asked);
+        OCT_TRY(oct_preprocess_parse(g->ctx, &asked, words));
+        sized = &asked;
+    }
+    st = oct_detector_new_sized(g, family, sized, &d);
     if (!st)
         oct_detector_preprocess(d, p);
     else if (st == OCT_ERR_MEMORY || is_named || !words)
         return st;
     else
-        OCT_TRY(read_input(g, p));
+        OCT_TRY(read_input(g, sized, p));
     oct_detector_free(d);
     if (words) OCT_TRY(oct_preprocess_parse(g->ctx, p, words));
     return oct_picture_check(g, p);

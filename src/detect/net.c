@@ -71,22 +71,25 @@ static bool is_nhwc(const oct_type *t)
     return last && !first;
 }
 
-/* Size of an open axis: what the file's metadata says, or YOLO's usual size. */
-static int64_t open_size(const oct_net *net, int axis)
+/* Size of an open axis: what is asked for, what the file's metadata says, or YOLO's usual size. */
+static int64_t open_size(const oct_net *net, const oct_preprocess *asked, int axis)
 {
-    const int32_t says = axis == (net->is_nhwc ? 1 : 2) ? net->says.height : net->says.width;
+    const bool is_height = axis == (net->is_nhwc ? 1 : 2);
+    const int32_t says = is_height ? net->says.height : net->says.width;
 
+    if (!asked && net->says.has_preprocess) asked = &net->says.preprocess;
+    if (asked) return is_height ? asked->height : asked->width;
     return says ? says : OPEN_SIZE;
 }
 
 /* A copy with all dims of the input known. */
-static oct_status bind(oct_net *net, oct_graph **bound)
+static oct_status bind(oct_net *net, const oct_preprocess *asked, oct_graph **bound)
 {
     oct_type t = net->input->type;
     const int axis_c = net->is_nhwc ? 3 : 1;
 
     for (int i = 0; i < 4; i++)
-        if (t.dim[i] < 0) t.dim[i] = i == 0 ? 1 : i == axis_c ? 3 : open_size(net, i);
+        if (t.dim[i] < 0) t.dim[i] = i == 0 ? 1 : i == axis_c ? 3 : open_size(net, asked, i);
     OCT_TRY(oct_graph_clone(net->g, bound));
     net->g = *bound;
     OCT_TRY(oct_graph_set_input_shape(*bound, net->input->name, 4, t.dim));
@@ -94,7 +97,8 @@ static oct_status bind(oct_net *net, oct_graph **bound)
     return find_input(net, *bound);
 }
 
-oct_status oct_net_init(oct_net *net, const oct_graph *g, oct_graph **bound)
+oct_status oct_net_init(oct_net *net, const oct_graph *g, const oct_preprocess *asked,
+                        oct_graph **bound)
 {
     const oct_type *t;
 
@@ -102,7 +106,7 @@ oct_status oct_net_init(oct_net *net, const oct_graph *g, oct_graph **bound)
     OCT_TRY(oct_metadata_read(g, &net->says));
     OCT_TRY(find_input(net, g));
     net->is_nhwc = is_nhwc(&net->input->type);
-    if (!oct_type_is_static(&net->input->type)) OCT_TRY(bind(net, bound));
+    if (!oct_type_is_static(&net->input->type)) OCT_TRY(bind(net, asked, bound));
     t = &net->input->type;
     if (t->dim[1] < 1 || t->dim[2] < 1 || t->dim[3] < 1 || t->dim[1] > INT16_MAX ||
         t->dim[2] > INT16_MAX || t->dim[3] > INT16_MAX)

@@ -47,13 +47,15 @@ static oct_status prepare_network(evaluation *e, const oct_graph *g)
     const oct_value *input = NULL;
     size_t size = 0;
 
-    OCT_TRY(oct_detector_new(g, e->o.family, &first));
     oct_preprocess_init(&e->preprocess);
-    oct_detector_preprocess(first, &e->preprocess);
-    oct_detector_free(first);
-    if (e->o.preprocess)
+    if (e->o.preprocess) {
         memcpy(&e->preprocess, e->o.preprocess,
                OCT_MIN(e->o.preprocess->struct_size, sizeof(e->preprocess)));
+    } else {
+        OCT_TRY(oct_detector_new(g, e->o.family, &first));
+        oct_detector_preprocess(first, &e->preprocess);
+        oct_detector_free(first);
+    }
     OCT_TRY(oct_detector_bind(g, e->o.batch, e->preprocess.width, e->preprocess.height, &e->bound));
     OCT_TRY(oct_detector_new(e->bound, e->o.family, &e->detector));
     if (e->o.names) OCT_TRY(oct_detector_set_names(e->detector, e->o.names));

@@ -426,6 +426,30 @@ static void open_sizes(void **state)
     oct_detector_free(d);
 }
 
+/* A network for lines of text: its Reshape allows one size only. */
+static void open_sizes_are_those_of_the_words(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "images", OCT_DTYPE_F32, 4, (int64_t[]){-1, 3, -1, -1}), *y;
+    oct_preprocess p;
+
+    y = oct_emit(&f->b, &oct_op_reshape, x, oct_ints(&f->b, (int64_t[]){1, 3, 320 * 48}, 3), NULL);
+    assert_non_null(y);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    oct_preprocess_init(&p);
+    assert_fails(f->ctx, oct_graph_preprocess(f->g, NULL, "fit=stretch", &p), OCT_ERR_SHAPE,
+                 "cannot become");
+    assert_ok(f->ctx, oct_graph_preprocess(f->g, NULL, "fit=stretch, size=320x48", &p));
+    assert_int_equal(p.width, 320);
+    assert_int_equal(p.height, 48);
+    assert_fails(f->ctx, oct_graph_preprocess(f->g, NULL, "crop_resize=64", &p), OCT_ERR_SHAPE,
+                 "cannot become");
+    /* What octet notes in the files it writes. */
+    assert_ok(f->ctx, oct_graph_set_metadata(f->g, "octet.preprocess", "size=320x48"));
+    assert_ok(f->ctx, oct_graph_preprocess(f->g, NULL, "fit=stretch", &p));
+    assert_int_equal(p.width, 320);
+}
+
 /* A graph with an int32 output (so that it is converted), recognised, run and decoded. */
 static oct_status whole_way(oct_ctx *ctx)
 {
@@ -512,6 +536,7 @@ int main(void)
         TEST(lists_the_choices),
         TEST(says_when_it_is_ambiguous),
         TEST(open_sizes),
+        TEST(open_sizes_are_those_of_the_words),
         TEST(tables_can_be_looked_at),
         TEST(survives_want_of_memory),
     };

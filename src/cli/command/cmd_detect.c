@@ -166,6 +166,7 @@ static oct_status prepare(job *j)
     const args *a = j->args;
     oct_status st;
 
+    if ((st = cli_model_fit_words(j->g, a->family, a->preprocess, 1))) return st;
     if ((st = oct_detector_new(j->g, a->family, &j->detector))) return st;
     oct_preprocess_init(&j->prep);
     oct_detector_preprocess(j->detector, &j->prep);

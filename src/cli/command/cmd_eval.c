@@ -341,6 +341,7 @@ static oct_status run(cli *c, const void *argp, char **files)
     if ((st = cli_model_drop_unknown(c, g))) goto done;
     if ((st = cli_model_open_codes(c, &g))) goto done;
     cli_diagnose(c, g);
+    if ((st = cli_model_fit_words(g, a->family, a->preprocess, a->batch))) goto done;
     if ((st = recognise(c, a, g, &prep, &detector))) goto done;
     if ((st = cli_labels_set(c, detector, p.names, a->labels))) goto done;
     if ((st = open_dataset(c, a, &d))) goto done;

@@ -69,19 +69,12 @@ static void warn_open_dims(const cli *c, const oct_graph *g)
 static oct_status bind_pictures(oct_graph *g, const cli_session_options *o, cli_session *s)
 {
     const oct_value *v = oct_graph_input(g, 0);
-    const oct_preprocess *p = &s->preprocess;
     oct_status st;
 
     if (!o->pictures) return OCT_OK;
     if ((st = oct_graph_preprocess(g, o->family, o->words, &s->preprocess))) return st;
     s->batch = oct_value_dim(v, 0) > 0 ? oct_value_dim(v, 0) : 1;
-    if (oct_value_dim(v, 2) > 0 && oct_value_dim(v, p->layout == OCT_IMAGE_NHWC ? 1 : 3) > 0)
-        return OCT_OK;
-    return oct_graph_set_input_shape(
-        g, oct_value_name(v), 4,
-        p->layout == OCT_IMAGE_NHWC
-            ? (int64_t[]){s->batch, p->height, p->width, p->color == OCT_COLOR_GRAY ? 1 : 3}
-            : (int64_t[]){s->batch, p->color == OCT_COLOR_GRAY ? 1 : 3, p->height, p->width});
+    return cli_model_fit_pictures(g, &s->preprocess, s->batch);
 }
 
 oct_status cli_session_open(cli *c, const char *path, const cli_session_options *o,

@@ -89,6 +89,40 @@ static void types_differ_around_scales_for_each_channel(void **state)
     }
 }
 
+/* A scale that is repeated for each channel can be read across a Transpose all the same. */
+static void repeated_scales_are_one(void **state)
+{
+    fixture *f = *state;
+    const float *scale = NULL;
+    const int32_t *zero = NULL;
+    oct_value *twice, *turned;
+    oct_node *reader;
+    bool is_integer = false;
+    int64_t count = 0;
+    net n;
+
+    build(f, &n);
+    twice = emit(f, &oct_op_add, n.sum, n.sum);
+    reader = node(f, &oct_op_transpose, twice, NULL, NULL);
+    assert_ok(f->ctx, oct_node_set_ints(reader, "perm", (int64_t[]){0, 2, 1, 3}, 4));
+    turned = infer(f, reader);
+    reader = emit(f, &oct_op_relu, turned, NULL)->producer;
+    oct_qmap_free(n.m);
+    assert_ok(f->ctx, oct_qmap_new(f->g, oct_target_named("octet"), &n.m));
+    add_point(&n, n.a, true, false);
+    add_point(&n, n.b, true, false);
+    add_point(&n, n.sum, true, false);
+    add_point(&n, twice, false, false);
+    assert_ok(f->ctx, oct_ort_signs(n.m));
+    assert_int_equal(point(&n, twice)->n, CHANNELS);
+    assert_ok(f->ctx, oct_place_input_scales(n.m, reader, 0, n.m->arena, &count, &scale, &zero,
+                                             &is_integer));
+    assert_true(is_integer);
+    assert_int_equal(count, 1);
+    assert_float_equal(scale[0], 0.5f, 0);
+    oct_qmap_free(n.m);
+}
+
 static void single_scales_and_symmetric_ones_stay(void **state)
 {
     fixture *f = *state;
@@ -258,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_differ_around_scales_for_each_channel),
         cmocka_unit_test_setup_teardown(single_scales_and_symmetric_ones_stay, setup, teardown),
+        cmocka_unit_test_setup_teardown(repeated_scales_are_one, setup, teardown),
         cmocka_unit_test_setup_teardown(exponents_lie_half_way, setup, teardown),
         cmocka_unit_test(powers_of_two_keep_the_lobe_of_silu),
         cmocka_unit_test(grids_hold_the_lowest_value_of_silu),

@@ -112,9 +112,17 @@ static oct_status search(trace *t, const oct_value *v)
 
 /* --- labels --- */
 
+static bool all_same(const float *s, const int32_t *z, int64_t n)
+{
+    for (int64_t c = 1; c < n; c++)
+        if (s[c] != s[0] || z[c] != z[0]) return false;
+    return true;
+}
+
+/* One scale repeated for each channel (solve/ort_signs.c) is one scale, wherever it is moved to. */
 static bool has_channels(const oct_qpoint *p)
 {
-    return p->spec.axis == 1;
+    return p->spec.axis == 1 && !(p->n > 0 && all_same(p->scale, p->zero, p->n));
 }
 
 /* One point decides for everything: no need to know the way. */
@@ -303,13 +311,6 @@ static oct_status read_scale(const oct_qmap *m, const oct_channel_source *o, flo
     *scale = p->scale[p->n > 1 && o->channel < p->n ? o->channel : 0];
     *zero = p->zero[p->n > 1 && o->channel < p->n ? o->channel : 0];
     return OCT_OK;
-}
-
-static bool all_same(const float *s, const int32_t *z, int64_t n)
-{
-    for (int64_t c = 1; c < n; c++)
-        if (s[c] != s[0] || z[c] != z[0]) return false;
-    return true;
 }
 
 oct_status oct_place_input_scales(const oct_qmap *m, const oct_node *node, int32_t i, oct_arena *a,

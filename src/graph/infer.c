@@ -125,10 +125,27 @@ done:
 
 static oct_status infer_graph(oct_graph *g, known *k, int depth);
 
+/* A branch that cannot run with these shapes fails when it is taken, not before: networks for
+ * several rates of sound have one branch for each. What it gives is not known. */
+static oct_status infer_branch(oct_graph *g, known *k, int depth)
+{
+    const oct_status st = infer_graph(g, k, depth);
+
+    if (st != OCT_ERR_SHAPE) return st;
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        g->outputs[i]->type.rank = -1;
+    return OCT_OK;
+}
+
 static oct_status infer_bodies(oct_node *n, known *k, int depth)
 {
-    for (int i = 0, n_attrs = oct_op_n_attrs(n->op); i < n_attrs; i++)
-        if (n->attr[i].kind == OCT_ATTR_GRAPH) OCT_TRY(infer_graph(n->attr[i].g, k, depth + 1));
+    const bool chooses = (n->op->flags & OCT_OP_CHOOSES) != 0;
+
+    for (int i = 0, n_attrs = oct_op_n_attrs(n->op); i < n_attrs; i++) {
+        if (n->attr[i].kind != OCT_ATTR_GRAPH) continue;
+        OCT_TRY(chooses ? infer_branch(n->attr[i].g, k, depth + 1)
+                        : infer_graph(n->attr[i].g, k, depth + 1));
+    }
     return OCT_OK;
 }
 

@@ -35,6 +35,7 @@ enum {
     OCT_OP_HAS_BODY = 1u << 7,    /* has subgraph attributes: If, Loop, Scan */
     OCT_OP_TYPE_ONLY = 1u << 8,   /* reads its operand's type, not its data: Shape, Size */
     OCT_OP_PICKS = 1u << 9,       /* reads no more elements than it makes: Gather, Slice */
+    OCT_OP_CHOOSES = 1u << 10,    /* runs one of its subgraphs: If */
 };
 
 /* What may follow an operator inside one step of a runtime: its epilogue. */

@@ -52,5 +52,5 @@ const oct_op oct_op_if = {
     .attrs = attrs,
     .shape = shape,
     .ref = ref,
-    .flags = OCT_OP_HAS_BODY | OCT_OP_DATA_SHAPE,
+    .flags = OCT_OP_HAS_BODY | OCT_OP_DATA_SHAPE | OCT_OP_CHOOSES,
 };

@@ -61,6 +61,29 @@ static void if_runs_one_branch(void **state)
     assert_gives(n[1], DIMS(2), (float[]){2, -4});
 }
 
+/* A branch for each length of the input, as networks for several rates of sound have them. */
+static void branches_for_other_shapes_are_no_fault(void **state)
+{
+    fixture *f = *state;
+    const oct_type open = oct_type_make(OCT_DTYPE_F32, 1, (int64_t[]){-1}),
+                   yes_no = oct_type_make(OCT_DTYPE_BOOL, 0, NULL);
+    oct_value *x = oct_value_new(f->g, "x", &open), *cond = oct_value_new(f->g, "c", &yes_no);
+    oct_graph *yes = body_of(f), *no = body_of(f);
+    oct_node *n;
+
+    assert_ok(f->ctx, oct_graph_add_input(f->g, x));
+    assert_ok(f->ctx, oct_graph_add_input(f->g, cond));
+    body_node(yes, &oct_op_neg, x, NULL, true);
+    body_node(no, &oct_op_add, x, constant(f, OCT_DTYPE_F32, DIMS(3), (double[]){1, 2, 3}), true);
+    n = NODE(f, &oct_op_if, 1, cond);
+    set_body(n, "then_branch", yes);
+    set_body(n, "else_branch", no);
+    assert_ok(f->ctx, oct_graph_set_input_shape(f->g, "x", 1, (int64_t[]){2}));
+    assert_ok(f->ctx, oct_graph_infer(f->g));
+    assert_int_equal(yes->outputs[0]->type.dim[0], 2);
+    assert_int_equal(no->outputs[0]->type.rank, -1);
+}
+
 /* sum += i, and sum + i is stacked. */
 static oct_graph *sum_body(fixture *f, oct_value *keep_going)
 {
@@ -270,6 +293,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(if_runs_one_branch, setup, teardown),
+        cmocka_unit_test_setup_teardown(branches_for_other_shapes_are_no_fault, setup, teardown),
         cmocka_unit_test_setup_teardown(loop_carries_and_stacks, setup, teardown),
         cmocka_unit_test_setup_teardown(loop_that_never_runs_gives_its_start, setup, teardown),
         cmocka_unit_test_setup_teardown(endless_loop_can_be_cancelled, setup, teardown),

@@ -2,6 +2,7 @@
 /* What pictures are made into for a network: what its family wants, what its input says. */
 #include "detect/input_preprocess.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "detect/detector.h"
@@ -24,20 +25,35 @@ static oct_status read_input(const oct_graph *g, const oct_preprocess *asked, oc
     return st;
 }
 
+/* "1x3x480x640": the input's shape with the size of the pictures. */
+static void put_shape(const oct_type *t, const oct_preprocess *p, char *text, size_t size)
+{
+    const bool last = p->layout == OCT_IMAGE_NHWC;
+    const int colors = t->dim[last ? 3 : 1] == 1 ? 1 : 3;
+    const long long batch = t->dim[0] > 0 ? (long long)t->dim[0] : 1;
+
+    (void)snprintf(text, size, "%lldx%dx%dx%d", batch, last ? (int)p->height : colors,
+                   last ? (int)p->width : (int)p->height, last ? colors : (int)p->width);
+}
+
 oct_status oct_picture_check(const oct_graph *g, const oct_preprocess *p)
 {
     const oct_value *v = NULL;
     const bool last = p->layout == OCT_IMAGE_NHWC;
     int64_t height, width;
+    char shape[80];
 
     OCT_TRY(oct_detector_input(g, &v));
     height = v->type.dim[last ? 1 : 2];
     width = v->type.dim[last ? 2 : 3];
     if ((height < 0 || height == p->height) && (width < 0 || width == p->width)) return OCT_OK;
+    put_shape(&v->type, p, shape, sizeof(shape));
     return oct_fail(g->ctx, OCT_ERR_ARG,
                     "pictures of %dx%d do not fit input '%s', which is fixed at %lldx%lld; leave "
-                    "size= out, or change the network's own size with --input-shape",
-                    (int)p->width, (int)p->height, v->name, (long long)width, (long long)height);
+                    "size= out, or make a network of that size first: octet simplify IN.onnx "
+                    "OUT.onnx --input-shape %s",
+                    (int)p->width, (int)p->height, v->name, (long long)width, (long long)height,
+                    shape);
 }
 
 oct_status oct_preprocess_note(oct_graph *g, const oct_preprocess *p)

@@ -309,6 +309,8 @@ static void the_size_of_the_network_counts(void **state)
     assert_int_equal(octet(p, MAP "--preprocess fit=stretch,size=64x64"), 2);
     must_contain(p->last.err, "pictures of 64x64 do not fit input 'images', which is fixed at "
                               "32x32");
+    must_contain(p->last.err, "octet simplify IN.onnx OUT.onnx --input-shape 1x3x64x64");
+    assert_int_equal(octet(p, "simplify map.onnx larger.onnx --input-shape 1x3x64x64"), 0);
     assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --images img --preprocess "
                               "size=64x64"),
                      2);

@@ -55,6 +55,14 @@ static int32_t columns_sure(const oct_net *net, const oct_reading *r, bool decod
     return r->n_classes == 80 ? OCT_SURE_LIKELY : OCT_SURE_MAYBE; /* 80 classes suggest COCO */
 }
 
+/* For rows [4 + classes, anchors]. A row of characters' scores for each place in a line of text has
+ * this form too, but neither anchors nor boxes. */
+static int32_t rows_sure(const oct_reading *r, bool decodes)
+{
+    if (r->levels.n) return OCT_SURE_YES;
+    return decodes ? OCT_SURE_MAYBE : OCT_SURE_ASKED;
+}
+
 static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
 {
     const oct_type *t = oct_net_out(net, 0);
@@ -71,9 +79,7 @@ static oct_status match(const oct_net *net, oct_reading *r, int32_t *sure)
     r->scores = 0;
     r->n_classes = (int32_t)classes;
     r->levels = oct_net_levels(net, anchors, 1);
-    *sure = r->form == COLUMNS ? columns_sure(net, r, decodes)
-            : r->levels.n      ? OCT_SURE_YES
-                               : OCT_SURE_MAYBE;
+    *sure = r->form == COLUMNS ? columns_sure(net, r, decodes) : rows_sure(r, decodes);
     (void)snprintf(r->why, sizeof(r->why),
                    "output %s: %lld values (box and %d class scores) for each of %lld anchors%s%s",
                    r->form == ROWS ? "[n, 4 + classes, anchors]" : "[n, anchors, 4 + classes]",

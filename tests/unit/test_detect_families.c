@@ -23,6 +23,33 @@ static void yolov8_rows(void **state)
     assert_box(&b.d[0], 25, 16, 10, 8, 0.75f, 2);
 }
 
+/* PP-OCRv4's characters: 6625 scores at 40 places of a line. */
+static void rows_without_anchors_are_no_yolov8(void **state)
+{
+    fixture *f = *state;
+    oct_detector *d = NULL;
+
+    picture_input(f, 1, 48, 320);
+    output(f, "characters", 3, (int64_t[]){1, 40, 6625}, 0, NULL);
+    assert_fails(f->ctx, oct_detector_new(f->g, NULL, &d), OCT_ERR_SHAPE,
+                 "no family recognises the outputs");
+    assert_ok(f->ctx, oct_detector_new(f->g, "yolov8", &d)); /* who asks for it gets it */
+    oct_detector_free(d);
+}
+
+/* Strides that no usual network has: what decodes boxes tells. */
+static void rows_that_are_decoded_are_yolov8(void **state)
+{
+    fixture *f = *state;
+    oct_detector *d = NULL;
+
+    picture_input(f, 1, 48, 320);
+    activated(f, &oct_op_exp, 3, (int64_t[]){1, 40, 6625}, 0, NULL);
+    assert_ok(f->ctx, oct_detector_new(f->g, NULL, &d));
+    assert_string_equal(oct_detector_family(d), "yolov8");
+    oct_detector_free(d);
+}
+
 static void yolov8_columns_when_asked(void **state)
 {
     fixture *f = *state;
@@ -517,6 +544,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(yolov8_rows),
+        TEST(rows_without_anchors_are_no_yolov8),
+        TEST(rows_that_are_decoded_are_yolov8),
         TEST(yolov8_columns_when_asked),
         TEST(yolov5_in_pixels_and_in_parts),
         TEST(yolox_decodes_grid_and_exponents),

@@ -128,7 +128,7 @@ typedef struct oct_eval_result {
     size_t struct_size; /**< set by the caller: sizeof(oct_eval_result) */
     int64_t images, skipped;
     oct_box_metrics box; /**< detectors */
-    double top1, top5;   /**< classifiers */
+    double top1, top5;   /**< classifiers; top5 is -1 unless there are more than five classes */
     double seconds;
     double network_seconds, decode_seconds, preprocess_seconds, post_seconds, score_seconds;
 } oct_eval_result;
@@ -205,7 +205,8 @@ typedef struct oct_compare_result {
                         least half the score they need; classifiers: top1 */
     double added;  /**< share of the other's detections, found in the same way, that are new */
     double top1;   /**< classifiers: share of pictures with the same best class */
-    double top5;   /**< mean share of the five best classes that both have */
+    double top5;   /**< mean share of the five best classes that both have; -1: there are no more
+                        than five */
     double noise;  /**< error power / signal power at the worst output */
     double cosine; /**< at the output where it is lowest */
 } oct_compare_result;

@@ -187,6 +187,7 @@ static oct_status find_family(asker *a, const oct_graph *bound)
     OCT_TRY(oct_detector_check(a->detector));
     a->answers->kind =
         oct_detector_is_classifier(a->detector) ? OCT_COMPARED_CLASSES : OCT_COMPARED_BOXES;
+    a->answers->n_classes = oct_detector_n_classes(a->detector);
     return OCT_OK;
 }
 

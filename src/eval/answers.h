@@ -30,6 +30,7 @@ typedef struct oct_answers {
     oct_compared kind;
     oct_answer *items;
     int64_t n;
+    int32_t n_classes; /* that the network tells apart; 0: no family is known */
     int32_t n_outputs;
     const char **names; /* of outputs */
     int64_t cap;        /* samples of an output and item; 0: none are kept */

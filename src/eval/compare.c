@@ -171,7 +171,7 @@ static void compare_classes(const oct_answers *exact, const oct_answers *other,
                 n_shared += a->top[k] == b->top[l];
     }
     if (exact->n) r->top1 = r->repeat = (double)n_same / (double)exact->n;
-    if (n_top) r->top5 = (double)n_shared / (double)n_top;
+    if (n_top && exact->n_classes > OCT_ANSWER_TOP) r->top5 = (double)n_shared / (double)n_top;
 }
 
 oct_status oct_answers_compare(const oct_answers *exact, const oct_answers *other, double sure,

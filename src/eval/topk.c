@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "base/status.h"
+
 void oct_topk_init(oct_topk *k)
 {
     *k = (oct_topk){0};
@@ -14,6 +16,7 @@ void oct_topk_see(oct_topk *k, const float *scores, int32_t n_scores, int32_t ri
     int32_t n_before = 0;
 
     k->n++;
+    k->n_classes = OCT_MAX(k->n_classes, n_scores);
     if (right < 0 || right >= n_scores || isnan(scores[right])) return;
     for (int32_t i = 0; i < n_scores; i++)
         n_before += i < right ? !(scores[i] < scores[right]) : !(scores[i] <= scores[right]);
@@ -24,6 +27,7 @@ void oct_topk_see(oct_topk *k, const float *scores, int32_t n_scores, int32_t ri
 void oct_topk_merge(oct_topk *k, const oct_topk *other)
 {
     k->n += other->n;
+    k->n_classes = OCT_MAX(k->n_classes, other->n_classes);
     k->n_top1 += other->n_top1;
     k->n_top5 += other->n_top5;
 }
@@ -31,5 +35,5 @@ void oct_topk_merge(oct_topk *k, const oct_topk *other)
 void oct_topk_finish(const oct_topk *k, double *top1, double *top5)
 {
     *top1 = k->n ? (double)k->n_top1 / (double)k->n : -1;
-    *top5 = k->n ? (double)k->n_top5 / (double)k->n : -1;
+    *top5 = k->n && k->n_classes > 5 ? (double)k->n_top5 / (double)k->n : -1;
 }

@@ -7,6 +7,7 @@
 
 typedef struct oct_topk {
     int64_t n, n_top1, n_top5;
+    int32_t n_classes;
 } oct_topk;
 
 void oct_topk_init(oct_topk *k);
@@ -18,6 +19,9 @@ void oct_topk_init(oct_topk *k);
  */
 void oct_topk_see(oct_topk *k, const float *scores, int32_t n_scores, int32_t right);
 void oct_topk_merge(oct_topk *k, const oct_topk *other);
-void oct_topk_finish(const oct_topk *k, double *top1, double *top5); /* -1: nothing seen */
+
+/* -1: nothing seen; top5 also where there are no more than five classes, which are all among the
+ * first five. */
+void oct_topk_finish(const oct_topk *k, double *top1, double *top5);
 
 #endif

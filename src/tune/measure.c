@@ -180,8 +180,8 @@ static void take_comparison(const oct_compare_result *r, oct_trial *t)
         t->measure = "AP of float's boxes";
         t->score = OCT_MAX(r->ap, 0);
     } else if (r->kind == OCT_COMPARED_CLASSES) {
-        t->measure = "same top 1 and 5";
-        t->score = (r->top1 + r->top5) / 2;
+        t->measure = r->top5 < 0 ? "same top 1" : "same top 1 and 5";
+        t->score = r->top5 < 0 ? r->top1 : (r->top1 + r->top5) / 2;
     } else {
         t->measure = "1 - noise";
         t->score = OCT_MAX(0, 1 - r->noise);

@@ -100,7 +100,8 @@ static void classes_are_compared(void **state)
     const float scores[] = {.1f, NAN, .7f, .2f, .7f, .05f, .3f, .4f};
     oct_answer a[2] = {{.top = {4, 2, 7, 6, 3}, .n_top = 5}, {.top = {1, 2, 3, 4, 5}, .n_top = 5}};
     oct_answer b[2] = {{.top = {4, 2, 7, 6, 3}, .n_top = 5}, {.top = {2, 1, 3, 8, 9}, .n_top = 5}};
-    const oct_answers exact = {.ctx = f->ctx, .kind = OCT_COMPARED_CLASSES, .items = a, .n = 2};
+    oct_answers exact = {
+        .ctx = f->ctx, .kind = OCT_COMPARED_CLASSES, .items = a, .n = 2, .n_classes = 10};
     const oct_answers other = {.ctx = f->ctx, .kind = OCT_COMPARED_CLASSES, .items = b, .n = 2};
     const oct_answers boxes = {.ctx = f->ctx, .kind = OCT_COMPARED_BOXES, .items = b, .n = 2};
     oct_compare_result r = {.struct_size = sizeof(r)};
@@ -114,6 +115,9 @@ static void classes_are_compared(void **state)
     assert_true(r.top1 == .5 && r.repeat == .5);
     assert_true(fabs(r.top5 - .8) < 1e-12);
     assert_true(r.ap == -1);
+    exact.n_classes = 5; /* all of them are the five best */
+    assert_ok(f->ctx, oct_answers_compare(&exact, &other, .3, .5, &r));
+    assert_true(r.top1 == .5 && r.top5 == -1);
     assert_fails(f->ctx, oct_answers_compare(&exact, &boxes, .3, .5, &r), OCT_ERR_ARG,
                  "not of the same kind");
 }

@@ -54,7 +54,8 @@ void cli_against_print(FILE *out, const oct_compare_result *r, const oct_compari
     if (r->kind == OCT_COMPARED_CLASSES) {
         cli_say(out, "top-1 %.4f   of %lld pictures have the same best class", r->top1,
                 (long long)r->images);
-        cli_say(out, "top-5 %.4f   of the five best classes are among both", r->top5);
+        if (r->top5 >= 0)
+            cli_say(out, "top-5 %.4f   of the five best classes are among both", r->top5);
     }
     if (r->kind == OCT_COMPARED_OUTPUTS)
         cli_say(out, "no family reads these outputs: only their noise is compared");

@@ -105,7 +105,10 @@ static oct_status print_json(const report *p)
         cli_score_curves_json(j, p->eval);
     } else {
         cli_json_num(j, "top1", p->r.top1);
-        cli_json_num(j, "top5", p->r.top5);
+        if (p->r.top5 >= 0)
+            cli_json_num(j, "top5", p->r.top5);
+        else
+            cli_json_null(j, "top5");
     }
     cli_json_int(j, "images", p->r.images);
     cli_json_round(j, "seconds", p->r.seconds, 4);
@@ -152,7 +155,9 @@ static void print_text(const report *p)
         cli_score_print_noise(stdout, &r->box, &p->noise);
         cli_score_print_classes(stdout, p->eval, p->d, WORST);
     } else {
-        (void)printf("top-1 %.4f   top-5 %.4f\n", r->top1, r->top5);
+        (void)printf("top-1 %.4f", r->top1);
+        if (r->top5 >= 0) (void)printf("   top-5 %.4f", r->top5);
+        (void)putchar('\n');
     }
     print_times(p);
     (void)printf("\n%lld images in %.2f s, %.1f images/s; %.0f MB peak resident\n",
@@ -393,7 +398,8 @@ const cli_command cmd_eval = {
         "bootstrap over the pictures), resamples, precision50 and precision (mean of the classes "
         "at 101 "
         "points of recall, at IoU 0.5 and over all IoUs) for detectors, top1 and "
-        "top5 for classifiers; images, seconds, peak_rss_mb, family, matched, classes (class, "
+        "top5 (null: no more than five classes) for classifiers; images, seconds, peak_rss_mb, "
+        "family, matched, classes (class, "
         "name, "
         "category, category_id). With --against: kind (boxes, classes, outputs), images, "
         "detections, repeat, added, ap, ap50, top1, top5, noise, cosine, outputs (name, noise, "

@@ -190,7 +190,7 @@ static void print_text(const cli_train_job *j, const row *rows, int n)
 
         cli_table_cell(t, "%s", r->name);
         cli_table_cell(t, r->is_measured ? "%.4f" : "-", first);
-        cli_table_cell(t, r->is_measured ? "%.4f" : "-", second);
+        cli_table_cell(t, r->is_measured && second >= 0 ? "%.4f" : "-", second);
         cli_table_cell(t, "%s", cli_bytes((double)r->bytes, text));
         cli_table_cell(t, "%s", cli_time(r->ms * 1e6, text));
         cli_table_cell(t, "%s", r->file);

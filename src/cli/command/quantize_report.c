@@ -107,17 +107,24 @@ static void print_correction(const char *name, const char *things, int n)
         cli_fact(stdout, COLUMN, "corrected", "%s: 0 %s matched; nothing changed", name, things);
 }
 
+static void print_classes(const cli_quantize_report *r)
+{
+    char top5[64] = "";
+
+    if (r->before.top5 >= 0)
+        (void)snprintf(top5, sizeof(top5), "top-5 %.4f -> %.4f, ", r->before.top5, r->after.top5);
+    cli_fact(stdout, COLUMN, "accuracy", "top-1 %.4f -> %.4f (%+.4f), %s%lld pictures",
+             r->before.top1, r->after.top1, r->after.top1 - r->before.top1, top5,
+             (long long)r->after.images);
+}
+
 static void print_accuracy(const cli_quantize_report *r)
 {
     const oct_box_metrics *a = &r->before.box, *b = &r->after.box;
     const oct_box_noise *n = &r->noise;
 
     if (r->is_classifier)
-        cli_fact(stdout, COLUMN, "accuracy",
-                 "top-1 %.4f -> %.4f (%+.4f), top-5 %.4f -> %.4f, %lld "
-                 "pictures",
-                 r->before.top1, r->after.top1, r->after.top1 - r->before.top1, r->before.top5,
-                 r->after.top5, (long long)r->after.images);
+        print_classes(r);
     else
         cli_fact(stdout, COLUMN, "accuracy",
                  "AP %.4f -> %.4f (%+.4f), AP50 %.4f -> %.4f, %lld pictures", a->ap, b->ap,

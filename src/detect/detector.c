@@ -62,12 +62,9 @@ static oct_status not_recognised(const oct_net *net, const oct_family *asked)
                       outputs.s ? outputs.s : "", asked->name, asked->help,
                       families.s ? families.s : "");
     else
-        st =
-            oct_fail(net->g->ctx, OCT_ERR_SHAPE,
-                     "no family recognises the outputs (%s); name one of: %s. To quantize, none is "
-                     "needed: say how pictures are prepared (--preprocess size=640x640,scale=255) "
-                     "or give tensors (--data FILE.npz)",
-                     outputs.s ? outputs.s : "", families.s ? families.s : "");
+        st = oct_fail(net->g->ctx, OCT_ERR_SHAPE,
+                      "no family recognises the outputs (%s); name one of: %s",
+                      outputs.s ? outputs.s : "", families.s ? families.s : "");
     oct_str_fini(&outputs);
     oct_str_fini(&families);
     return st;

@@ -25,15 +25,27 @@ struct oct_feed {
 
 /* --- making one --- */
 
+/* Who feeds a network need not understand its outputs. */
+static oct_status want_preprocess(const oct_graph *g, const char *family, oct_status st)
+{
+    if (st != OCT_ERR_SHAPE || (family && strcmp(family, "auto") != 0)) return st;
+    return oct_fail(g->ctx, st,
+                    "%s. No family is needed here: say how pictures are prepared (--preprocess "
+                    "size=640x640,scale=255), or give tensors instead of pictures (FILE.npz)",
+                    oct_ctx_error(g->ctx));
+}
+
 static oct_status feed_pictures(oct_feed *f, const oct_graph *g, const oct_feed_options *o,
                                 oct_graph **bound)
 {
     oct_detector *family = NULL;
     const oct_value *input = NULL;
+    oct_status st;
 
     oct_preprocess_init(&f->preprocess);
     if (!o->preprocess) {
-        OCT_TRY(oct_detector_new(g, o->family, &family));
+        if ((st = oct_detector_new(g, o->family, &family)))
+            return want_preprocess(g, o->family, st);
         oct_detector_preprocess(family, &f->preprocess);
         oct_detector_free(family);
     }

@@ -220,7 +220,7 @@ static void takes_tensors(void **state)
     assert_int_equal(mkdir(path, 0777), 0);
     make_npy(p, "t/0.npy", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, SIDE, SIDE});
     assert_int_equal(octet(p, "quantize net.onnx -o out.onnx --data t"), 0);
-    must_contain(p->last.out, "over 1 picture;");
+    must_contain(p->last.out, "over 1 item;");
     must_contain(p->last.err, "calibration on 1 tensor\n");
 }
 
@@ -304,6 +304,10 @@ static void the_size_of_the_network_counts(void **state)
 
     make_map(p, "map.onnx");
     assert_int_equal(octet(p, MAP), 1); /* what to do with pictures has to be said */
+    must_contain(p->last.err, "No family is needed here: say how pictures are prepared");
+    assert_int_equal(octet(p, "eval map.onnx --images img --annotations labels.json"), 1);
+    must_contain(p->last.err, "--against FLOAT.onnx compares networks of any kind");
+    assert_null(strstr(p->last.err, "needed"));
     assert_int_equal(octet(p, MAP "--preprocess fit=stretch,scale=255"), 0);
     must_contain(p->last.err, "preprocess size=32x32,fit=stretch");
     assert_int_equal(octet(p, MAP "--preprocess fit=stretch,size=64x64"), 2);

@@ -11,8 +11,9 @@ typedef struct cli_analyze_view {
     const oct_analysis *result;
     const char *model, *quantized; /* the files */
     const char *sort;
-    int64_t top; /* rows of a table */
-    bool brief;  /* columns are not explained */
+    int64_t top;  /* rows of a table */
+    bool brief;   /* columns are not explained */
+    bool tensors; /* were given instead of pictures */
 } cli_analyze_view;
 
 /* A layer, and by what it is sorted. */

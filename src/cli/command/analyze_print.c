@@ -314,8 +314,8 @@ void cli_analyze_print(const cli *c, const cli_analyze_view *v)
     print_points(v);
     print_advice(v);
     if (c->opt.quiet) return;
-    (void)printf("\n%lld picture%s", (long long)oct_analysis_images(v->result),
-                 oct_analysis_images(v->result) == 1 ? "" : "s");
+    (void)printf("\n%lld %s%s", (long long)oct_analysis_images(v->result),
+                 v->tensors ? "item" : "picture", oct_analysis_images(v->result) == 1 ? "" : "s");
     if (oct_analysis_layerwise_seconds(v->result) > 0)
         (void)printf("; one layer at a time took %.1f s",
                      oct_analysis_layerwise_seconds(v->result));

@@ -190,7 +190,8 @@ static oct_status run(cli *c, const void *argp, char **files)
                                        .quantized = j.a->qmap ? j.a->qmap : files[1],
                                        .sort = sort,
                                        .top = j.a->top,
-                                       .brief = c->opt.quiet};
+                                       .brief = c->opt.quiet,
+                                       .tensors = oct_dataset_is_tensors(j.images)};
 
         if (c->opt.json)
             st = cli_analyze_print_json(c, &view);

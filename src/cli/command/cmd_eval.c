@@ -187,7 +187,12 @@ static oct_status recognise(cli *c, const args *a, const oct_graph *g, oct_prepr
     char text[256];
     oct_status st;
 
-    if ((st = oct_detector_new(g, a->family, out))) return st;
+    if ((st = oct_detector_new(g, a->family, out)) == OCT_ERR_SHAPE)
+        return cli_fail(c, st,
+                        "%s: %s. Labels are scored with a family only; --against FLOAT.onnx "
+                        "compares networks of any kind",
+                        c->model, oct_ctx_error(c->ctx));
+    if (st) return st;
     oct_preprocess_init(p);
     oct_detector_preprocess(*out, p);
     if (a->preprocess && (st = oct_preprocess_parse(c->ctx, p, a->preprocess)))
@@ -250,14 +255,14 @@ static oct_status apply_qmap(cli *c, const char *path, oct_graph **g)
 /* --- without labels --- */
 
 static oct_status print_against(cli *c, const args *a, const oct_compare_result *r,
-                                const oct_comparison *of)
+                                const oct_comparison *of, bool tensors)
 {
     cli_json *j;
     oct_status st;
 
     if (!c->opt.json) {
         cli_against_print(stdout, r, of, a->sure);
-        (void)printf("\n%lld images\n", (long long)r->images);
+        (void)printf("\n%lld %s\n", (long long)r->images, tensors ? "items" : "images");
         return OCT_OK;
     }
     j = cli_json_object();
@@ -293,7 +298,7 @@ static oct_status compare(cli *c, const args *a, const oct_graph *exact, const o
     if (!st) st = oct_comparison_run(of, g, &r);
     cli_progress_end(c);
     if (!st) (void)cli_data_notes(c, a->images, d, 0);
-    if (!st) st = print_against(c, a, &r, of);
+    if (!st) st = print_against(c, a, &r, of, oct_dataset_is_tensors(d));
     oct_comparison_free(of);
     return st;
 }

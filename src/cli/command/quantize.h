@@ -35,6 +35,7 @@ typedef struct cli_quantize_report {
     char family[64];               /* "": not known */
     char preprocess[256];          /* "": none, or not known */
     int64_t n_left_out;            /* of the pictures to calibrate on */
+    bool tensors;                  /* are given instead of pictures */
     bool has_unaligned;            /* scales were fitted to an NPU, and accuracy is measured: */
     oct_eval_result unaligned;     /* that of the network before */
     oct_control *control;          /* of a promise; NULL: none was asked for */

@@ -7,9 +7,10 @@ enum { FEW_PICTURES = 32 };
 
 static void say_count(const cli_quantize_report *r, const oct_dataset *images)
 {
-    const bool tensors = oct_dataset_is_tensors(images);
     const int64_t n = oct_dataset_size(images);
-    const char *what = tensors ? (n == 1 ? "tensor" : "tensors") : n == 1 ? "picture" : "pictures";
+    const char *what = r->tensors ? (n == 1 ? "tensor" : "tensors")
+                       : n == 1   ? "picture"
+                                  : "pictures";
 
     cli_note(r->c, "calibration on %lld %s", (long long)n, what);
     if (n < FEW_PICTURES)
@@ -25,9 +26,10 @@ oct_status cli_quantize_assume(cli_quantize_report *r, const oct_graph *g, const
     oct_detector *d = NULL;
     oct_status st;
 
+    r->tensors = oct_dataset_is_tensors(images);
     r->n_left_out = oct_dataset_skipped(images);
     say_count(r, images);
-    if (oct_dataset_is_tensors(images)) return OCT_OK;
+    if (r->tensors) return OCT_OK;
     if (oct_detector_new(g, family, &d) == OCT_OK) {
         (void)snprintf(r->family, sizeof(r->family), "%s", oct_detector_family(d));
         cli_note(r->c, "family %s: %s", r->family, oct_detector_why(d));

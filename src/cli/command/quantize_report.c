@@ -234,9 +234,9 @@ static void print_size_and_time(const cli_quantize_report *r, const oct_quantize
     if (s->images)
         cli_fact(stdout, COLUMN, "time",
                  "%.2f s, of which %.2f s to run the float network over %lld "
-                 "picture%s; %.0f MB peak resident",
-                 r->seconds, s->float_pass_seconds, (long long)s->images, s->images == 1 ? "" : "s",
-                 r->peak_rss_mb);
+                 "%s%s; %.0f MB peak resident",
+                 r->seconds, s->float_pass_seconds, (long long)s->images,
+                 r->tensors ? "item" : "picture", s->images == 1 ? "" : "s", r->peak_rss_mb);
     else
         cli_fact(stdout, COLUMN, "time", "%.2f s; %.0f MB peak resident", r->seconds,
                  r->peak_rss_mb);
@@ -266,8 +266,8 @@ void cli_quantize_print(const cli_quantize_report *r)
     (void)cli_quantize_print_moves(r, COLUMN);
     cli_quantize_print_mends(r, COLUMN);
     if (s.learned >= 0)
-        cli_fact(stdout, COLUMN, "learned", "%d layers, block by block, from %lld pictures",
-                 (int)s.learned, (long long)s.learned_from);
+        cli_fact(stdout, COLUMN, "learned", "%d layers, block by block, from %lld %s",
+                 (int)s.learned, (long long)s.learned_from, r->tensors ? "items" : "pictures");
     if (s.learned >= 0)
         cli_fact(stdout, COLUMN, "", "noise / signal of what the last layers give: %.5f -> %.5f",
                  s.learned_before, s.learned_after);

@@ -434,6 +434,39 @@ static void ort_quantizes_constants_of_sums(void **state)
     finish(&p);
 }
 
+/* Variance as E[x^2] - E[x]^2, held above 0, 1 / deviation times a scale: as Flax writes
+ * LayerNorm. All of it stays float, and what comes out is rounded again. */
+static void normalisation_is_computed_in_float(void **state)
+{
+    fixture *f = *state;
+    oct_builder *b = &f->b;
+    oct_value *x, *axes, *mean, *square, *v, *root, *inverse, *scaled, *y, *z;
+    placed p;
+
+    start(&p, f, "octet");
+    x = emit(f, &oct_op_relu, layer(&p, "a", image(&p, 3), 4), NULL);
+    axes = oct_ints(b, (int64_t[]){3}, 1);
+    mean = emit(f, &oct_op_reduce_mean, x, axes);
+    square = emit(f, &oct_op_reduce_mean, emit(f, &oct_op_mul, x, x), axes);
+    v = emit(f, &oct_op_sub, square, emit(f, &oct_op_mul, mean, mean));
+    root = emit(f, &oct_op_max, oct_scalar(b, 0), v);
+    root = reshape(f, root, 4, (int64_t[]){1, 4, 8, 1});
+    root = emit(f, &oct_op_sqrt, emit(f, &oct_op_add, root, oct_scalar(b, 1e-6f)), NULL);
+    inverse = emit(f, &oct_op_reciprocal, root, NULL);
+    scaled = emit(f, &oct_op_mul, inverse, oct_scalar(b, 2));
+    y = emit(f, &oct_op_mul, emit(f, &oct_op_sub, x, mean), scaled);
+    z = layer(&p, "z", y, 4);
+    output(&p, layer(&p, "last", z, 4));
+    for (int i = 0; (p.t = oct_target_at(i)); i++) {
+        place(&p);
+        assert_true(!at(&p, v) && !at(&p, square) && !at(&p, mean));
+        assert_true(!at(&p, inverse) && !at(&p, scaled));
+        assert_true(oct_qmap_at(p.m, z->producer, 0) >= 0);
+        assert_null(reason(&p, z));
+        finish(&p);
+    }
+}
+
 /* TensorRT: others go on reading floats. */
 static void tensorrt_has_points_where_layers_read(void **state)
 {
@@ -618,6 +651,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(weight_axes_follow_the_operator, setup, teardown),
         cmocka_unit_test_setup_teardown(ort_has_points_in_front_of_activations, setup, teardown),
         cmocka_unit_test_setup_teardown(ort_quantizes_constants_of_sums, setup, teardown),
+        cmocka_unit_test_setup_teardown(normalisation_is_computed_in_float, setup, teardown),
         cmocka_unit_test_setup_teardown(tensorrt_has_points_where_layers_read, setup, teardown),
         cmocka_unit_test_setup_teardown(settings_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(every_target_is_sound, setup, teardown),

@@ -6,6 +6,7 @@
 
 #include "op/channels.h"
 #include "op/op.h"
+#include "pass/rewrite.h"
 #include "quant/place/place_parts.h"
 
 /* --- operands --- */
@@ -281,40 +282,90 @@ static void balance_products(oct_placer *p)
     }
 }
 
-/* --- divisors --- */
+/* --- divisors and inverses --- */
+
+enum { DIVISOR_DEPTH = 8 };
+
+static void keep_float(oct_placer *p, const oct_node *n, const char *why)
+{
+    if (!p->ignored[n->id].text) p->ignored[n->id] = (oct_float_cause){OCT_FLOAT_DIVISOR, why};
+}
+
+/* What Max and Min hold within constant bounds; NULL: they compare values. */
+static const oct_value *bounded(const oct_node *n)
+{
+    const oct_value *x = NULL;
+
+    if (!oct_node_is(n, &oct_op_max) && !oct_node_is(n, &oct_op_min)) return NULL;
+    for (int32_t i = 0; i < n->n_in; i++) {
+        if (!n->in[i] || n->in[i]->data) continue;
+        if (x) return NULL;
+        x = n->in[i];
+    }
+    return x;
+}
 
 /* A divisor that is rounded to 0 is fatal, and the sums and means that make one are cheap in float.
- */
-static void keep_divisor(oct_placer *p, const oct_value *v, int depth)
+ * sums: how many sums one after the other are followed to their operands. */
+static void keep_divisor(oct_placer *p, const oct_value *v, int depth, int sums)
 {
-    static const char *const through[] = {"Sqrt", "Abs", "Cast"};
+    static const char *const through[] = {"Sqrt", "Abs", "Cast", "Clip"};
     static const char *const cheap[] = {"Add",        "Sub",       "Mul",     "Sum",
                                         "ReduceMean", "ReduceSum", "ReduceL2"};
     const oct_node *by = v ? v->producer : NULL;
-    bool is_cheap;
 
     if (!v || v->data) return;
     p->is_divisor[v->id] = 1;
     if (!by || depth == 0) return;
-    is_cheap = is_word(by->op->name, cheap, OCT_COUNT(cheap));
-    if (is_cheap && !p->ignored[by->id].text)
-        p->ignored[by->id] = (oct_float_cause){OCT_FLOAT_DIVISOR,
-                                               "kept in float: something is divided by its result"};
+    if (is_word(by->op->name, cheap, OCT_COUNT(cheap)))
+        keep_float(p, by, "kept in float: something is divided by its result");
     if (is_word(by->op->name, through, OCT_COUNT(through)) || oct_node_moves_data(by))
-        keep_divisor(p, by->in[0], depth - 1);
+        keep_divisor(p, by->in[0], depth - 1, sums);
+    else if (bounded(by))
+        keep_divisor(p, bounded(by), depth - 1, sums);
     else if (oct_node_is(by, &oct_op_add)) /* the epsilon that keeps it from zero */
         for (int32_t i = 0; i < by->n_in; i++)
-            keep_divisor(p, by->in[i], OCT_MIN(depth - 1, 1));
+            keep_divisor(p, by->in[i], sums > 0 ? depth - 1 : 0, sums - 1);
+}
+
+/* 1 / x spreads over decades where x comes near zero, and one scale is too coarse for most of it:
+ * products stay float until it has met what it divides. */
+static void keep_inverse(oct_placer *p, const oct_value *v, int depth)
+{
+    for (int32_t k = 0; v && k < v->n_users && depth > 0; k++) {
+        const oct_node *u = v->users[k];
+        bool goes_on;
+
+        if (u->graph != p->g) continue;
+        goes_on = oct_node_moves_data(u) && oct_node_n_data(u) == 1 && u->in[0] == v;
+        if (oct_node_is(u, &oct_op_mul)) {
+            keep_float(p, u, "kept in float: it multiplies by an inverse");
+            goes_on = oct_node_const(u, 0) || oct_node_const(u, 1);
+        }
+        for (int32_t i = 0; i < u->n_out && goes_on; i++)
+            keep_inverse(p, u->out[i], depth - 1);
+    }
+}
+
+static bool has_negative_power(const oct_node *n)
+{
+    double power;
+
+    return oct_node_is(n, &oct_op_pow) && oct_node_in(n, 1) && oct_const_scalar(n->in[1], &power) &&
+           power < 0;
 }
 
 static void keep_divisors(oct_placer *p)
 {
-    enum { DEPTH = 8 };
-
     for (const oct_node *n = p->g->first; n; n = n->next) {
-        if (oct_node_is(n, &oct_op_div)) keep_divisor(p, n->in[1], DEPTH);
-        if (oct_node_is(n, &oct_op_reciprocal) || oct_node_is(n, &oct_op_log))
-            keep_divisor(p, n->in[0], DEPTH);
+        const bool is_div = oct_node_is(n, &oct_op_div);
+        const bool is_inverse = oct_node_is(n, &oct_op_reciprocal) || has_negative_power(n);
+
+        if (is_div) keep_divisor(p, oct_node_in(n, 1), DIVISOR_DEPTH, 1);
+        if (is_inverse || oct_node_is(n, &oct_op_log))
+            keep_divisor(p, oct_node_in(n, 0), DIVISOR_DEPTH, 1);
+        if (is_inverse || (is_div && oct_node_const(n, 0)))
+            keep_inverse(p, oct_node_out(n, 0), DIVISOR_DEPTH);
     }
 }
 

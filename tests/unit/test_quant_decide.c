@@ -134,6 +134,28 @@ static void the_last_layer_is_float(void **state)
     close_net(&n);
 }
 
+/* Only what is moved to an output is called one. */
+static void outputs_are_called_so(void **state)
+{
+    net n = {.c = NULL};
+
+    start(&n.p, *state, "ort");
+    n.x = image(&n.p, 8);
+    n.a = layer(&n.p, "a", n.x, 8);
+    n.last = layer(&n.p, "last", n.a, 8);
+    n.b = layer(&n.p, "b", n.a, 8);
+    output(&n.p, reshape(n.p.f, n.last, 2, (int64_t[]){1, 512}));
+    output(&n.p, emit(n.p.f, &oct_op_exp, n.b, NULL));
+    place(&n.p);
+    assert_ok(n.p.f->ctx, oct_calibration_new(n.p.f->g, &n.c));
+    see(&n, 0.25, 0.02f);
+    decide(&n);
+    assert_string_equal(reason(&n.p, n.last),
+                        "kept in float: outputs of the network are not rounded");
+    assert_string_equal(reason(&n.p, n.b), "kept in float: nothing reads its result as integers");
+    close_net(&n);
+}
+
 static void a_channel_that_would_be_lost_keeps_its_layer_float(void **state)
 {
     net n;
@@ -424,6 +446,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_network_that_cannot_gain_is_quantized_all_the_same, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(the_last_layer_is_float, setup, teardown),
+        cmocka_unit_test_setup_teardown(outputs_are_called_so, setup, teardown),
         cmocka_unit_test_setup_teardown(a_channel_that_would_be_lost_keeps_its_layer_float, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(dead_channels_do_not_count, setup, teardown),

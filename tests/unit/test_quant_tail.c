@@ -91,6 +91,38 @@ static void a_classifier_has_its_softmax_alone(void **state)
     oct_arena_free(t.a);
 }
 
+/* exp(x) / sum(exp(x)) is a Softmax; an exp() alone has nothing to do with boxes. */
+static void a_written_out_softmax_makes_scores(void **state)
+{
+    placed p;
+    found t;
+    oct_value *x, *y, *e, *sum;
+
+    start(&p, *state, "octet");
+    x = graph_input(p.f, "x", OCT_DTYPE_F32, 2, (int64_t[]){1, 8});
+    y = emit(p.f, &oct_op_gemm, x, weights(p.f, &p.rng, 2, (int64_t[]){8, 4}));
+    e = emit(p.f, &oct_op_exp, y, NULL);
+    sum = emit(p.f, &oct_op_reduce_sum, e, oct_ints(&p.f->b, (int64_t[]){1}, 1));
+    output(&p, emit(p.f, &oct_op_div, e, sum));
+    find_tail(&p, "auto", &t);
+    assert_non_null(strstr(t.text, ": scores are made there"));
+    oct_arena_free(t.a);
+}
+
+static void an_exp_alone_is_no_box(void **state)
+{
+    placed p;
+    found t;
+    oct_value *x;
+
+    start(&p, *state, "octet");
+    x = image(&p, 3);
+    output(&p, emit(p.f, &oct_op_exp, layer(&p, "a", x, 4), NULL));
+    find_tail(&p, "auto", &t);
+    assert_non_null(strstr(t.text, ": no layer with weights follows"));
+    oct_arena_free(t.a);
+}
+
 /* What only feeds a choice of boxes is tail, even if layers follow on the regions chosen. */
 static void a_choice_ends_what_feeds_it(void **state)
 {
@@ -158,6 +190,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_projection_behind_softmax_is_tail, setup, teardown),
         cmocka_unit_test_setup_teardown(a_classifier_has_its_softmax_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_written_out_softmax_makes_scores, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_exp_alone_is_no_box, setup, teardown),
         cmocka_unit_test_setup_teardown(a_choice_ends_what_feeds_it, setup, teardown),
         cmocka_unit_test_setup_teardown(names_say_where_it_starts, setup, teardown),
         cmocka_unit_test_setup_teardown(a_network_may_have_none, setup, teardown),

@@ -9,6 +9,7 @@
 #include "quant/fallback/fallback_parts.h"
 
 #define FEW_CHANNELS 4
+#define MAX_MOVES    16 /* nodes between a layer and an output */
 
 /* --- what to watch --- */
 
@@ -58,16 +59,34 @@ static bool is_slow(const oct_node *n)
     return n->in[1]->type.dim[1] <= FEW_CHANNELS && oct_node_attr(n, "group")->i == 1;
 }
 
-/* Outputs of the network stay float. A 1x1 conv can still be an integer MatMul with a float result.
- */
-static oct_status leave_result(oct_qmap *m, const oct_node *n)
+/* Is v an output, as it is or after an activation and nodes that only move data? */
+static bool is_given(const oct_value *v)
+{
+    oct_act act;
+
+    for (int i = 0; i < MAX_MOVES && !v->is_output; i++) {
+        const oct_node *u = oct_sole_user(v);
+
+        if (!u || !u->out[0] || !(oct_node_moves_data(u) || oct_act_of(u, &act))) return false;
+        v = u->out[0];
+    }
+    return v->is_output;
+}
+
+/* Results that no integer layer reads, as those of the last layers, stay float. A 1x1 conv can
+ * still be an integer MatMul with a float result. */
+static oct_status leave_result(oct_qmap *m, const oct_node *n, const oct_value *result)
 {
     if (!oct_node_is_pointwise(n))
-        return oct_fallback_keep_float(m, n, OCT_FLOAT_OUTPUT,
-                                       "kept in float: outputs of the network are not rounded");
+        return is_given(result)
+                   ? oct_fallback_keep_float(
+                         m, n, OCT_FLOAT_OUTPUT,
+                         "kept in float: outputs of the network are not rounded")
+                   : oct_fallback_keep_float(m, n, OCT_FLOAT_CONSUMER,
+                                             "kept in float: nothing reads its result as integers");
     for (int32_t i = 0; i < m->n_points; i++)
         if (oct_place_preact(m, i) == n)
-            OCT_TRY(oct_qpoint_switch_off(m, i, "outputs of the network are not rounded"));
+            OCT_TRY(oct_qpoint_switch_off(m, i, "nothing reads it as integers"));
     return OCT_OK;
 }
 
@@ -95,7 +114,8 @@ static oct_status check_conv(oct_qmap *m, const oct_node *n, const oct_calibrati
         return oct_fallback_keep_float(m, n, OCT_FLOAT_SLOWER,
                                        "kept in float: so few channels are slower in integers");
     if (preact >= 0 && anchor_of(m, preact) == n) {
-        if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0) return leave_result(m, n);
+        if (f.act.kind == OCT_ACT_NONE || m->of_value[f.result->id] < 0)
+            return leave_result(m, n, f.result);
         OCT_TRY(oct_preact_rounding_noise(m, preact, &f, c, a, &after));
     }
     if (after > limit)

@@ -132,7 +132,7 @@ static oct_status find_named(tail *t, const char *names)
 typedef struct contents {
     const oct_node *first;
     int32_t n;
-    bool selects, decodes, joins, scores;
+    bool selects, projects, stretches, joins, scores;
 } contents;
 
 static bool feeds_choice(const oct_node *n)
@@ -143,20 +143,35 @@ static bool feeds_choice(const oct_node *n)
     return false;
 }
 
-static void find_contents(const tail *t, contents *c)
+/* The Exp of a Softmax written out: it is divided by its own sum. */
+static bool is_softmax_exp(const oct_node *n)
+{
+    for (int32_t i = 0; i < n->out[0]->n_users; i++)
+        if (oct_node_is(n->out[0]->users[i], &oct_op_reduce_sum)) return true;
+    return false;
+}
+
+static bool makes_scores(const oct_node *n)
 {
     static const oct_op *const scoring[] = {&oct_op_softmax, &oct_op_sigmoid, &oct_op_log_softmax,
                                             &oct_op_hardmax};
 
+    for (size_t i = 0; i < OCT_COUNT(scoring); i++)
+        if (n->op == scoring[i]) return true;
+    return oct_node_is(n, &oct_op_exp) && is_softmax_exp(n);
+}
+
+static void find_contents(const tail *t, contents *c)
+{
     for (const oct_node *n = t->g->first; n; n = n->next) {
         if (!t->is_tail[n->id]) continue;
         if (!c->first) c->first = n;
         c->n++;
         c->selects |= selects(n) || feeds_choice(n);
-        c->joins |= oct_node_is(n, &oct_op_concat);
-        c->decodes |= has_weight(n) || oct_node_is(n, &oct_op_exp);
-        for (size_t i = 0; i < OCT_COUNT(scoring); i++)
-            c->scores |= n->op == scoring[i];
+        c->joins |= oct_node_is(n, &oct_op_concat) && is_float(oct_node_out(n, 0));
+        c->projects |= has_weight(n);
+        c->stretches |= oct_node_is(n, &oct_op_exp) && !is_softmax_exp(n);
+        c->scores |= makes_scores(n);
     }
 }
 
@@ -164,7 +179,8 @@ static const char *reason(const contents *c, bool is_named)
 {
     if (is_named) return "it was named so";
     if (c->selects) return "the best boxes are chosen there";
-    if (c->decodes || (c->joins && c->scores)) return "boxes and scores are put together there";
+    if (c->projects || (c->joins && (c->scores || c->stretches)))
+        return "boxes and scores are put together there";
     if (c->scores) return "scores are made there";
     return "no layer with weights follows";
 }

@@ -34,7 +34,7 @@ static oct_status expand_operators(const oct_graph *g, oct_graph **out)
     return st;
 }
 
-/* Computations of scales, and copies in between, are removed. */
+/* Computations of scales and shapes, and copies in between, are removed. */
 static oct_status tidy(oct_graph *g)
 {
     static const oct_pass *const passes[] = {&oct_pass_fold_shapes, &oct_pass_fold_constants,
@@ -108,6 +108,8 @@ static oct_status take_exact(oct_pair *p, const oct_graph *g, const oct_graph *q
     st = oct_origin_replay(quantized, simple);
     if (!st) st = oct_feed_new(simple, images, &feeding, &p->exact, &p->feed);
     oct_graph_free(simple);
+    /* Shapes that were open until now: what computes them is gone from the quantized one, too. */
+    if (!st) st = tidy(p->exact);
     if (!st) p->images = oct_feed_size(p->feed);
     return st;
 }

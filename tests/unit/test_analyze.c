@@ -291,6 +291,31 @@ static void layers_after_split_and_concat_read_codes(void **state)
 /* --- statistics --- */
 
 /* x [1,4] -> Relu -> y, or with codes of 8 bits in front of it. */
+/* The number of pictures is open, and a shape is computed from it upstream of a layer. */
+static void open_batches_are_matched(void **state)
+{
+    const int64_t dims[] = {-1, 3, SIDE, SIDE};
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 4, dims), *shape;
+    oct_dataset *d = make_data(t);
+    oct_quantized *q;
+    oct_analysis *a;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 5);
+    shape = emit(f, &oct_op_shape, x, NULL);
+    shape = emit(f, &oct_op_mul, shape, oct_ints(&f->b, (int64_t[]){1, 1, 1, 1}, 4));
+    x = layer(f, &rng, "/a/Conv", emit(f, &oct_op_expand, x, shape), 3, CHANNELS);
+    output(f, layer(f, &rng, "/b/Conv", x, CHANNELS, 4));
+    q = quantized(t, d, "openvino", NULL, NULL);
+    a = analyzed(t, oct_quantized_graph(q), d, false);
+    assert_true(layer_named(a, "/a/Conv").alone.noise > 0);
+    oct_analysis_free(a);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 static void make_relu(fixture *f, bool is_quantized)
 {
     oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 2, (int64_t[]){1, 4}), *y;
@@ -493,6 +518,7 @@ int main(void)
                                         teardown_files),
         cmocka_unit_test_setup_teardown(what_stayed_float_has_no_error, setup_files,
                                         teardown_files),
+        cmocka_unit_test_setup_teardown(open_batches_are_matched, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(numbers_at_a_point, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(other_networks_are_refused, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(the_wrong_order_is_told, setup_files, teardown_files),

@@ -36,6 +36,7 @@ static const struct {
     {"Less", &oct_op_less, 2},         {"LessEqual", &oct_op_less_or_equal, 2},
     {"LogicalAnd", &oct_op_and, 2},    {"LogicalOr", &oct_op_or, 2},
     {"LogicalXor", &oct_op_xor, 2},    {"Select", &oct_op_where, 3},
+    {"Identity", &oct_op_identity, 1},
 };
 
 static oct_status read_same(oct_from_ir *r, const oct_ir_layer *l)

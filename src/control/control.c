@@ -92,9 +92,8 @@ static oct_status list_nodes(job *j)
     if (!j->names || !j->work) return OCT_ERR_MEMORY;
     for (const oct_node *node = g->first; node; node = node->next) {
         const int64_t macs = node->op->macs ? node->op->macs(node) : 0;
-        oct_weight_axes ax;
 
-        if (oct_weight_axes_of(node, &ax)) j->params += oct_tensor_len(node->in[1]->data);
+        j->params += oct_weight_count(node);
         if (!node->name || !*node->name || oct_map_get(&j->by_name, node->name)) continue;
         if (!(j->names[j->n] = oct_arena_strdup(j->c->arena, node->name))) return OCT_ERR_MEMORY;
         j->work[j->n] = (double)OCT_MAX(macs, (int64_t)0) + 1;

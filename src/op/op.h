@@ -21,6 +21,11 @@ const oct_op *oct_op_at(int i);
 /* Axes of a node's constant f32 weight, by its row; false: it has none. */
 bool oct_weight_axes_of(const oct_node *n, oct_weight_axes *out);
 
+/* Numbers in a layer's float weights: those that have axes, the matrices of a recurrent layer, the
+ * table that a Gather looks up in; 0: it has none. */
+int64_t oct_weight_count(const oct_node *n);
+bool oct_node_is_recurrent(const oct_node *n);
+
 /* --- shape functions shared by rows (op/shape.c) --- */
 
 oct_status oct_shape_same(const oct_infer *q);      /* out 0 = in 0 */

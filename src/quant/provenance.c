@@ -159,8 +159,8 @@ static kind weight_of(const oct_node *n)
 
         return oct_node_const(n, at) ? CODES : NO_WEIGHT;
     }
-    return n->n_in > 1 && n->op->quant.in[1] == OCT_QROLE_WEIGHT ? kind_of(n->in[1], DEPTH)
-                                                                 : NO_WEIGHT;
+    if (n->n_in > 1 && n->op->quant.in[1] == OCT_QROLE_WEIGHT) return kind_of(n->in[1], DEPTH);
+    return oct_weight_count(n) ? FLOAT : NO_WEIGHT;
 }
 
 void oct_graph_quant_info(const oct_graph *g, oct_quant_info *out)

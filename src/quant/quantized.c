@@ -28,6 +28,34 @@ static bool is_quantized(const oct_qmap *m, const oct_node *n)
     return w >= 0 && m->points[w].state == OCT_QSTATE_ACTIVE && !m->float_reason[n->id];
 }
 
+/* Layers whose weights are no operand of a product: recurrent ones, tables. They come last: noise
+ * is measured of those before. Returns how many weights they have. */
+static double list_others(oct_quantized *q, double *weights_int)
+{
+    double weights = 0;
+
+    for (const oct_node *n = q->bound->first; n; n = n->next) {
+        const double count = has_weights(n) ? 0 : (double)oct_weight_count(n);
+        const int32_t table = oct_node_is(n, &oct_op_gather) ? oct_qmap_at(q->m, n, 0) : -1;
+        const bool integer = table >= 0 && q->m->points[table].state == OCT_QSTATE_ACTIVE;
+
+        if (count <= 0) continue;
+        weights += count;
+        *weights_int += integer ? count : 0;
+        q->summary.layers_total++;
+        q->summary.layers_quantized += integer;
+        q->layers[q->n_layers++] = (oct_quantize_layer){
+            .name = n->name,
+            .op = n->op->name,
+            .reason = integer                    ? NULL
+                      : oct_node_is_recurrent(n) ? "without an integer form (recurrent)"
+                                                 : "with a table that is only looked up in",
+            .noise = -1,
+            .why = integer ? OCT_FLOAT_NONE : OCT_FLOAT_TARGET};
+    }
+    return weights;
+}
+
 oct_status oct_quantized_list_layers(oct_quantized *q)
 {
     double macs = 0, macs_int = 0, weights = 0, weights_int = 0;
@@ -59,6 +87,7 @@ oct_status oct_quantized_list_layers(oct_quantized *q)
                    : why   ? (int32_t)q->m->float_why[n->id]
                            : OCT_FLOAT_INPUT};
     }
+    weights += list_others(q, &weights_int);
     q->summary.macs_quantized_share = macs > 0 ? macs_int / macs : 0;
     q->summary.weights_quantized_share = weights > 0 ? weights_int / weights : 0;
     if (q->summary.layers_quantized == 0)
@@ -79,11 +108,11 @@ oct_status oct_quantized_measure(oct_quantized *q, oct_feed *f)
     oct_status st;
 
     if (!noise) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < q->n_layers && q->healed.layers; i++)
-        q->layers[i].noise = q->healed.layers[i];
-    if (q->healed.layers) return OCT_OK; /* healing measured it */
     for (const oct_node *n = q->bound->first; n; n = n->next)
         if (has_weights(n)) noise[k++].name = n->out[0]->name;
+    for (int32_t i = 0; i < k && q->healed.layers; i++)
+        q->layers[i].noise = q->healed.layers[i];
+    if (q->healed.layers) return OCT_OK; /* healing measured it */
     st = oct_lower(q->m, NULL, &lowered);
     if (!st)
         st = oct_noise_measure(q->exact ? q->exact : q->bound, lowered, f, NOISE_IMAGES, noise, k);

@@ -100,6 +100,42 @@ static void shares_heads_between_levels(void **state)
     oct_dataset_close(d);
 }
 
+/* --- layers without an integer form --- */
+
+/* An LSTM of four units that reads eight: 128 + 64 weights beside the 216 of the convolution. */
+static void recurrent_weights_count_as_float(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_quantize_summary s = {.struct_size = sizeof(s)};
+    oct_quantize_layer last = {.struct_size = sizeof(last)};
+    oct_quantized *q = NULL;
+    oct_dataset *d;
+    oct_value *x, *y;
+    oct_node *n;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 8);
+    x = picture(f, 1, 3, 8, 8);
+    y = emit(f, &oct_op_relu, conv(f, &rng, x, &(conv_case){3, 8, 3, 1, 1, 1, 1}), NULL);
+    y = reshape(f, y, 3, (int64_t[]){64, 1, 8});
+    n = node(f, &oct_op_lstm, y, weights(f, &rng, 3, (int64_t[]){1, 16, 8}),
+             weights(f, &rng, 3, (int64_t[]){1, 16, 4}));
+    assert_ok(f->ctx, oct_node_set_int(n, "hidden_size", 4));
+    output(f, infer(f, n));
+    d = items(t, x, 2);
+    assert_ok(t->ctx, oct_quantize(f->g, d, NULL, &q));
+    oct_quantized_summary(q, &s);
+    assert_int_equal(s.layers_total, 2);
+    assert_int_equal(s.layers_quantized, 1);
+    assert_true(fabs(s.weights_quantized_share - 216.0 / (216 + 128 + 64)) < 1e-9);
+    assert_true(oct_quantized_layer(q, 1, &last));
+    assert_string_equal(last.op, "LSTM");
+    assert_non_null(strstr(last.reason, "recurrent"));
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 /* --- weights that are still float --- */
 
 /* DequantizeLinear of codes becomes QuantizeLinear and DequantizeLinear of floats, as training with
@@ -470,6 +506,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(projects_levels_by_one_weight, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(shares_heads_between_levels, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(recurrent_weights_count_as_float, setup_files,
+                                        teardown_files),
         cmocka_unit_test_setup_teardown(quantizes_float_weights, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(quantizes_float16, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(biases_of_npus_have_16_bits, setup_files, teardown_files),

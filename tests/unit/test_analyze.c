@@ -306,6 +306,7 @@ static void open_batches_are_matched(void **state)
     oct_rng_init(&rng, 5);
     shape = emit(f, &oct_op_shape, x, NULL);
     shape = emit(f, &oct_op_mul, shape, oct_ints(&f->b, (int64_t[]){1, 1, 1, 1}, 4));
+    x = emit(f, &oct_op_sin, x, NULL); /* what is expanded is not where the shape is from */
     x = layer(f, &rng, "/a/Conv", emit(f, &oct_op_expand, x, shape), 3, CHANNELS);
     output(f, layer(f, &rng, "/b/Conv", x, CHANNELS, 4));
     q = quantized(t, d, "openvino", NULL, NULL);

@@ -47,10 +47,11 @@ static PyObject *class_rows(const oct_box_eval *e, const oct_dataset *d)
 
 static PyObject *eval_rows(const oct_eval_result *r, const oct_box_eval *e, const oct_dataset *d)
 {
-    PyObject *out =
-        e ? box_rows(&r->box) : Py_BuildValue("{sdsd}", "top1", r->top1, "top5", r->top5);
+    const bool has_top5 = !e && r->top5 >= 0; /* more than five classes */
+    PyObject *out = e ? box_rows(&r->box) : Py_BuildValue("{sd}", "top1", r->top1);
 
-    if (!out || pyo_set(out, "images", PyLong_FromLongLong(r->images)) ||
+    if (!out || (has_top5 && pyo_set(out, "top5", PyFloat_FromDouble(r->top5))) ||
+        pyo_set(out, "images", PyLong_FromLongLong(r->images)) ||
         pyo_set(out, "skipped", PyLong_FromLongLong(r->skipped)) ||
         pyo_set(out, "seconds", PyFloat_FromDouble(r->seconds)) ||
         (e && pyo_set(out, "classes", class_rows(e, d))))

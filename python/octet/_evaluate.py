@@ -14,8 +14,8 @@ from ._settings import settings_text
 
 
 class Evaluation(dict):
-    """Figures by name (ap, ap50, ..., or top1, top5), images, seconds, and `classes`: a list of
-    dicts."""
+    """Figures by name (ap, ap50, ..., or top1 and, of more than five classes, top5), images,
+    seconds, and `classes`: a list of dicts."""
 
     def _repr_html_(self) -> str:
         figures = [(k, v) for k, v in self.items() if k != "classes"]

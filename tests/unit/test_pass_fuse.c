@@ -329,6 +329,76 @@ static void normalisations_are_recognised(void **state)
     oct_graph_free(g);
 }
 
+/* As Flax writes it: mean(x) as a sum times a share, mean(x * x) - mean(x)^2 above a floor. */
+typedef struct by_moments {
+    int64_t axis;
+    float share, floor;
+    bool is_reversed; /* mean(x)^2 - mean(x * x) */
+} by_moments;
+
+static oct_value *mean_by_sum(fixture *f, oct_value *x, const by_moments *k)
+{
+    oct_node *n = node(f, &oct_op_reduce_sum, (oct_value *[]){x, INTS(f, k->axis)}, 2);
+
+    assert_ok(f->ctx, oct_node_set_int(n, "keepdims", 0));
+    return BIN(mul, infer(f, n), num(f, k->share));
+}
+
+static oct_value *normalise(fixture *f, oct_value *x, const by_moments *k)
+{
+    oct_value *rows = k->axis == 1 ? INTS(f, 2, 1, 8) : INTS(f, 2, 3, 1);
+    oct_value *scale = constant(f, 3, (int64_t[]){1, 1, 8}, 1, 2);
+    oct_value *mean = mean_by_sum(f, x, k), *v = mean_by_sum(f, BIN(mul, x, x), k);
+
+    v = k->is_reversed ? BIN(sub, BIN(mul, mean, mean), v) : BIN(sub, v, BIN(mul, mean, mean));
+    v = BIN(reshape, BIN(max, num(f, k->floor), v), rows);
+    v = UN(reciprocal, UN(sqrt, BIN(add, v, num(f, 1e-3f))));
+    v = BIN(mul, BIN(sub, x, BIN(reshape, mean, rows)), BIN(mul, v, scale));
+    return BIN(add, v, constant(f, 3, (int64_t[]){1, 1, 8}, -1, 1));
+}
+
+static void normalisation_by_moments_is_recognised(void **state)
+{
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){2, 3, 8}), *mean, *v;
+    oct_graph *g;
+
+    output(f, normalise(f, x, &(by_moments){.axis = 2, .share = 1.0f / 8}));
+    mean = BIN(reduce_mean, x, INTS(f, -1));
+    v = BIN(reduce_mean, BIN(pow, x, num(f, 2)), INTS(f, -1));
+    v = BIN(sub, v, BIN(pow, mean, num(f, 2)));
+    v = UN(sqrt, BIN(add, UN(relu, v), num(f, 1e-3f)));
+    output(f, BIN(div, BIN(sub, x, mean), v));
+    g = hold_to_promises(f, "normalisation by moments");
+    assert_int_equal(count(g, &oct_op_layer_normalization), 2);
+    assert_int_equal(g->n_nodes, 2);
+    oct_graph_free(g);
+}
+
+/* Other functions: along another axis, of another mean, of another variance. */
+static void near_normalisations_stay(void **state)
+{
+    static const by_moments cases[] = {{.axis = 1, .share = 1.0f / 3},
+                                       {.axis = 2, .share = 1.0f / 7},
+                                       {.axis = 2, .share = 1.0f / 8, .floor = 0.1f},
+                                       {.axis = 2, .share = 1.0f / 8, .is_reversed = true}};
+    fixture *f = *state;
+    oct_value *x = graph_input(f, "x", OCT_DTYPE_F32, 3, (int64_t[]){2, 3, 8}), *mean, *v;
+    oct_value *y = BIN(add, x, num(f, 1)); /* the mean is of x */
+    oct_graph *g;
+
+    for (size_t i = 0; i < OCT_COUNT(cases); i++)
+        output(f, normalise(f, x, &cases[i]));
+    mean = BIN(reduce_mean, x, INTS(f, 2));
+    v = BIN(sub, BIN(reduce_mean, BIN(mul, y, y), INTS(f, 2)), BIN(mul, mean, mean));
+    v = UN(sqrt, BIN(add, UN(relu, v), num(f, 1e-3f)));
+    output(f, BIN(div, BIN(sub, x, mean), v));
+    g = hold_to_promises(f, "near normalisations");
+    assert_int_equal(count(g, &oct_op_layer_normalization), 0);
+    assert_int_equal(count(g, &oct_op_sqrt), 5);
+    oct_graph_free(g);
+}
+
 /* --- pipelines --- */
 
 static void unknown_passes_are_refused(void **state)
@@ -445,6 +515,8 @@ int main(void)
         TEST(gelu_has_many_forms),
         TEST(new_operators_do_not_go_into_old_files),
         TEST(normalisations_are_recognised),
+        TEST(normalisation_by_moments_is_recognised),
+        TEST(near_normalisations_stay),
         TEST(unknown_passes_are_refused),
         TEST(only_and_skip_choose),
         TEST(the_table_can_be_read),

@@ -24,6 +24,13 @@ static bool has_static_dims(const oct_norm *m)
     return true;
 }
 
+/* Either way to compute the variance. */
+static bool match(oct_node *n, oct_norm *m, oct_value **x)
+{
+    if (oct_norm_match(n, m)) return has_static_dims(m) && (*x = centred(m));
+    return oct_moments_match(n, m, x);
+}
+
 static oct_status run(oct_graph *g, int *n_changed)
 {
     for (oct_node *n = g->first, *next; n; n = next) {
@@ -31,7 +38,7 @@ static oct_status run(oct_graph *g, int *n_changed)
         oct_value *x;
 
         next = n->next;
-        if (!oct_norm_match(n, &m) || !has_static_dims(&m) || !(x = centred(&m))) continue;
+        if (!match(n, &m, &x)) continue;
         oct_norm_extend(&m, true);
         next = oct_norm_skip(&m, next);
         OCT_TRY(oct_norm_replace(&m, &oct_op_layer_normalization, x));

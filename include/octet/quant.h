@@ -140,7 +140,7 @@ typedef enum oct_float_reason {
     OCT_FLOAT_MODEL_TYPE, /**< operators that stay float in networks of this type */
     OCT_FLOAT_TARGET,     /**< the target does not compute the operator in integers */
     OCT_FLOAT_WEIGHTS,    /**< its weights are no float32 constant, or on the wrong side */
-    OCT_FLOAT_DIVISOR,    /**< something is divided by its result */
+    OCT_FLOAT_DIVISOR,    /**< something is divided by its result, or it is an inverse */
     OCT_FLOAT_INPUT,      /**< its input is float */
     OCT_FLOAT_CONSUMER,   /**< no integer consumer: rounding would gain nothing */
     OCT_FLOAT_OUTPUT,     /**< outputs of the network are not rounded */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes trained weights as ONNX in training form: nothing folded, BatchNorm kept."""
+"""Writes the demo's network with random weights as ONNX: nothing folded, BatchNorm kept."""
 import argparse
 
 import onnx
@@ -10,17 +10,15 @@ from model import Detector
 
 def main():
     p = argparse.ArgumentParser(description=__doc__)
-    p.add_argument("weights")
     p.add_argument("onnx")
     p.add_argument("--names", help="file with the classes, one a line, for the metadata")
     p.add_argument("--size", type=int, default=256)
     a = p.parse_args()
 
-    model = Detector().eval()
-    model.load_state_dict(torch.load(a.weights, map_location="cpu"))
-    torch.onnx.export(model, (torch.zeros(1, 3, a.size, a.size),), a.onnx, opset_version=13,
-                      input_names=["image"], output_names=["boxes", "scores"], dynamo=False,
-                      training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+    torch.onnx.export(Detector().eval(), (torch.zeros(1, 3, a.size, a.size),), a.onnx,
+                      opset_version=13, input_names=["image"], output_names=["boxes", "scores"],
+                      dynamo=False, training=torch.onnx.TrainingMode.PRESERVE,
+                      do_constant_folding=False)
     net = onnx.load(a.onnx)
     net.graph.name = "demo"
     if a.names:

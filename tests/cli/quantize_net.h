@@ -101,13 +101,18 @@ static inline int files_setup(void **state)
 
 static inline char *contents(place *p, const char *name, size_t *size)
 {
-    char path[4096], *data = calloc(1, 1 << 20);
+    char path[4096], *data;
+    long length;
     FILE *f;
 
     (void)snprintf(path, sizeof(path), "%s/%s", p->dir, name);
-    assert_non_null(data);
     assert_non_null(f = fopen(path, "rb"));
-    *size = fread(data, 1, 1 << 20, f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    assert_true((length = ftell(f)) >= 0);
+    rewind(f);
+    assert_non_null(data = calloc(1, (size_t)length + 1));
+    *size = fread(data, 1, (size_t)length, f);
+    assert_int_equal(*size, length);
     (void)fclose(f);
     return data;
 }

@@ -7,6 +7,9 @@
  *   kl   T^2 * sum of p_t log(p_t / p_s), p = softmax(x / T) along `axis` in groups of `group`;
  *        the mean over all distributions
  *   bce  the same with two outcomes for each element, p = sigmoid(x / T); summed along `axis`
+ *
+ * With a third operand, which broadcasts to the student's shape, there is no mean: the terms are
+ * summed, each times that weight.
  */
 #include <math.h>
 #include <string.h>
@@ -20,12 +23,13 @@
 #include "op/work.h"
 
 enum { KIND, TEMPERATURE, WEIGHT, AXIS, GROUP };
-enum { STUDENT, TEACHER };
+enum { STUDENT, TEACHER, WEIGHTS };
 
 typedef struct distill_job {
     oct_distill_kind kind;
     const double *s, *t;
-    double *ds;  /* NULL: not wanted */
+    const double *w; /* of each element; NULL: all 1 */
+    double *ds;      /* NULL: not wanted */
     double *sum; /* of each picture */
     double temperature, scale;
     int64_t n;               /* elements of a picture */
@@ -45,17 +49,22 @@ bool oct_distill_kind_of(const char *word, size_t n, oct_distill_kind *out)
     return false;
 }
 
-/* --- one picture --- */
+/* --- one picture: elements from `first` on --- */
 
-static double mse(const distill_job *j, const double *s, const double *t, double *ds)
+static double weight_of(const distill_job *j, int64_t element)
+{
+    return j->w ? j->w[element] : 1;
+}
+
+static double mse(const distill_job *j, int64_t first)
 {
     double sum = 0;
 
-    for (int64_t i = 0; i < j->n; i++) {
-        const double d = s[i] - t[i];
+    for (int64_t i = first; i < first + j->n; i++) {
+        const double d = j->s[i] - j->t[i], w = weight_of(j, i);
 
-        sum += d * d;
-        if (ds) ds[i] = 2 * d * j->scale;
+        sum += w * d * d;
+        if (j->ds) j->ds[i] = 2 * w * d * j->scale;
     }
     return sum;
 }
@@ -72,52 +81,52 @@ static double log_sum(const distill_job *j, const double *x)
     return most + log(sum);
 }
 
-static double kl(const distill_job *j, const double *s, const double *t, double *ds)
+static double kl(const distill_job *j, int64_t first)
 {
     const double T = j->temperature;
     double sum = 0;
 
     for (int64_t i = 0; i < j->outer * j->n_groups * j->inner; i++) {
-        const int64_t at = i / j->inner * j->group * j->inner + i % j->inner;
-        const double all_s = log_sum(j, s + at), all_t = log_sum(j, t + at);
+        const int64_t at = first + i / j->inner * j->group * j->inner + i % j->inner;
+        const double all_s = log_sum(j, j->s + at), all_t = log_sum(j, j->t + at);
+        const double w = weight_of(j, at);
 
         for (int64_t k = 0; k < j->group; k++) {
             const int64_t e = at + k * j->inner;
-            const double log_s = s[e] / T - all_s, log_t = t[e] / T - all_t, p_t = exp(log_t);
+            const double log_s = j->s[e] / T - all_s, log_t = j->t[e] / T - all_t, p_t = exp(log_t);
 
-            if (p_t > 0) sum += T * T * p_t * (log_t - log_s);
-            if (ds) ds[e] = T * (exp(log_s) - p_t) * j->scale;
+            if (p_t > 0) sum += w * T * T * p_t * (log_t - log_s);
+            if (j->ds) j->ds[e] = w * T * (exp(log_s) - p_t) * j->scale;
         }
     }
     return sum;
 }
 
-static double bce(const distill_job *j, const double *s, const double *t, double *ds)
+static double bce(const distill_job *j, int64_t first)
 {
     const double T = j->temperature;
     double sum = 0;
 
-    for (int64_t i = 0; i < j->n; i++) {
-        const double a = s[i] / T, b = t[i] / T, p_s = oct_sigmoid_f64(a), p_t = oct_sigmoid_f64(b);
+    for (int64_t i = first; i < first + j->n; i++) {
+        const double a = j->s[i] / T, b = j->t[i] / T, w = weight_of(j, i);
+        const double p_s = oct_sigmoid_f64(a), p_t = oct_sigmoid_f64(b);
 
         /* p_t log(p_t / p_s) + (1 - p_t) log((1 - p_t) / (1 - p_s)), with log p = -softplus(-x) */
-        sum += T * T *
+        sum += w * T * T *
                (p_t * (oct_softplus(-a) - oct_softplus(-b)) +
                 oct_sigmoid_f64(-b) * (oct_softplus(a) - oct_softplus(b)));
-        if (ds) ds[i] = T * (p_s - p_t) * j->scale;
+        if (j->ds) j->ds[i] = w * T * (p_s - p_t) * j->scale;
     }
     return sum;
 }
 
 static void distill_pictures(void *arg, int64_t begin, int64_t end)
 {
-    static double (*const of_kind[])(const distill_job *, const double *, const double *,
-                                     double *) = {mse, kl, bce};
+    static double (*const of_kind[])(const distill_job *, int64_t) = {mse, kl, bce};
     const distill_job *j = arg;
 
     for (int64_t i = begin; i < end; i++)
-        j->sum[i] =
-            of_kind[j->kind](j, j->s + i * j->n, j->t + i * j->n, j->ds ? j->ds + i * j->n : NULL);
+        j->sum[i] = of_kind[j->kind](j, i * j->n);
 }
 
 /* --- the operator --- */
@@ -137,6 +146,7 @@ static oct_status shape(const oct_infer *q)
         if (!oct_type_equal(s, &like))
             return oct_infer_fail(q, OCT_ERR_SHAPE, "student and teacher have different shapes");
     }
+    if (oct_infer_in(q, WEIGHTS)) OCT_TRY(oct_infer_check(q, WEIGHTS, OCT_SET_FLOAT));
     return oct_loss_shape(q, 1, 1);
 }
 
@@ -179,7 +189,16 @@ static oct_status read_form(const oct_args *a, distill_job *j, int64_t *n_pictur
         OCT_TRY(read_axis(a, j));
         n = *n_pictures * j->outer * j->inner * (j->kind == OCT_DISTILL_KL ? j->n_groups : 1);
     }
-    j->scale = (double)oct_f32(a->node, WEIGHT) / (double)OCT_MAX(n, 1);
+    j->scale = (double)oct_f32(a->node, WEIGHT) / (double)(j->w ? 1 : OCT_MAX(n, 1));
+    return OCT_OK;
+}
+
+static oct_status read_weights(const oct_args *a, distill_job *j)
+{
+    const void *w;
+
+    OCT_TRY(oct_work_expand(a, WEIGHTS, OCT_WORK_F64, &a->in[STUDENT]->type, &w));
+    j->w = w;
     return OCT_OK;
 }
 
@@ -191,6 +210,7 @@ static oct_status distill_ref(const oct_args *a)
     void *ds;
 
     OCT_TRY(oct_args_check(a));
+    if (oct_args_in(a, WEIGHTS)) OCT_TRY(read_weights(a, &j));
     OCT_TRY(read_form(a, &j, &n_pictures));
     OCT_TRY(oct_work_in_f64(a, STUDENT, &j.s));
     OCT_TRY(oct_work_in_f64(a, TEACHER, &j.t));
@@ -219,7 +239,7 @@ const oct_op oct_op_distill_loss = {
     .name = "DistillLoss",
     .domain = OCT_TRAIN_DOMAIN,
     .min_in = 2,
-    .max_in = 2,
+    .max_in = 3,
     .min_out = 1,
     .max_out = 3,
     .attrs = attrs,

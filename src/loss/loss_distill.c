@@ -16,17 +16,10 @@
 enum { KIND, TEMPERATURE, WEIGHT_OUTPUTS, WEIGHT_INNER, VALUES };
 enum { MAX_PAIRS = 256, MOST_MOVES = 16 };
 
-typedef struct distilled {
-    oct_value *value;
-    oct_distill_kind kind;
-    int64_t axis;
-    bool is_inner;
-} distilled;
-
 typedef struct distill_attach {
     const oct_loss_job *job;
     oct_builder b;
-    distilled found[MAX_PAIRS];
+    oct_distilled found[MAX_PAIRS];
     int32_t n;
     oct_value **stack; /* values to look at; each comes at most once */
     bool *seen;        /* by value id */
@@ -45,7 +38,10 @@ static oct_status add(distill_attach *d, oct_value *v, oct_distill_kind kind, in
     if (d->n == MAX_PAIRS)
         return oct_fail(d->b.g->ctx, OCT_ERR_UNSUPPORTED,
                         "more than %d values to compare with the teacher", MAX_PAIRS);
-    d->found[d->n++] = (distilled){v, kind, axis < 0 ? axis + v->type.rank : axis, is_inner};
+    d->found[d->n++] = (oct_distilled){.value = v,
+                                       .kind = kind,
+                                       .axis = axis < 0 ? axis + v->type.rank : axis,
+                                       .is_inner = is_inner};
     return OCT_OK;
 }
 
@@ -173,21 +169,30 @@ static oct_status find_inner(distill_attach *d)
 
 /* --- emitting --- */
 
-static oct_value *emit_one(distill_attach *d, const distilled *v, oct_loss_pair *pair)
+/* The inputs that take the teacher's values. */
+static oct_status add_teachers(distill_attach *d)
+{
+    oct_builder *b = &d->b;
+
+    for (int32_t i = 0; i < d->n; i++) {
+        oct_distilled *v = &d->found[i];
+        const char *name = oct_arena_printf(b->g->arena, "teacher/%s", v->value->name);
+
+        v->teacher = name ? oct_value_new(b->g, name, &v->value->type) : NULL;
+        if (!v->teacher) return OCT_ERR_MEMORY;
+        OCT_TRY(oct_graph_add_input(b->g, v->teacher));
+    }
+    return OCT_OK;
+}
+
+static oct_value *emit_one(distill_attach *d, const oct_distilled *v)
 {
     oct_builder *b = &d->b;
     const double *number = d->job->number;
-    const char *name = oct_arena_printf(b->g->arena, "teacher/%s", v->value->name);
-    oct_node *n;
+    oct_node *n = oct_emit_node(b, &oct_op_distill_loss,
+                                (oct_value *[]){v->value, v->teacher, v->weight},
+                                v->weight ? 3 : 2, 3);
 
-    pair->value = v->value;
-    pair->teacher = name ? oct_value_new(b->g, name, &v->value->type) : NULL;
-    if (!pair->teacher) {
-        b->status = OCT_ERR_MEMORY;
-        return NULL;
-    }
-    if (!b->status) b->status = oct_graph_add_input(b->g, pair->teacher);
-    n = oct_emit_node(b, &oct_op_distill_loss, (oct_value *[]){v->value, pair->teacher}, 2, 3);
     oct_emit_str(b, n, "kind", oct_distill_kinds[v->kind]);
     oct_emit_f32(b, n, "temperature", (float)number[TEMPERATURE]);
     oct_emit_f32(b, n, "weight", (float)number[v->is_inner ? WEIGHT_INNER : WEIGHT_OUTPUTS]);
@@ -218,10 +223,13 @@ static oct_status emit(distill_attach *d, oct_loss_found *out)
     int32_t n_inner = 0;
 
     if (!pairs) return OCT_ERR_MEMORY;
+    OCT_TRY(add_teachers(d));
+    oct_distill_weigh(b, d->found, d->n);
     for (int32_t i = 0; i < d->n; i++) {
-        oct_value **s = &sum[d->found[i].is_inner], *loss = emit_one(d, &d->found[i], &pairs[i]);
+        oct_value **s = &sum[d->found[i].is_inner], *loss = emit_one(d, &d->found[i]);
 
         if (!loss) return b->status;
+        pairs[i] = (oct_loss_pair){d->found[i].value, d->found[i].teacher};
         *s = *s ? oct_emit(b, &oct_op_add, *s, loss, NULL) : loss;
         n_inner += d->found[i].is_inner;
     }

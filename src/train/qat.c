@@ -3,6 +3,7 @@
 #include "train/qat.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/ctx.h"
@@ -85,11 +86,49 @@ static bool is_scale(const oct_param *p)
     return p->kind == OCT_PARAM_STEP_SIZE || p->kind == OCT_PARAM_ZERO_POINT;
 }
 
-void oct_qat_set_rates(const oct_train_settings *s, oct_params *p)
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double rms(const float *x, int64_t n)
+{
+    double sum = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    return n ? sqrt(sum / (double)n) : 0;
+}
+
+/* Adam moves all weights by about the rate. Layers of weights below the median layer's (the first
+ * of a network that reads bytes, say) would change much more than the others: they go slower. */
+static oct_status slow_small_layers(oct_ctx *ctx, oct_params *p, const float *weights)
+{
+    double *size = oct_calloc(ctx, (size_t)p->n + 1, sizeof(*size)), median;
+    int32_t n = 0;
+
+    if (!size) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n; i++)
+        if (p->v[i].kind == OCT_PARAM_WEIGHT)
+            size[n++] = rms(weights + p->v[i].offset, p->v[i].len);
+    qsort(size, (size_t)n, sizeof(*size), by_size);
+    median = n ? size[n / 2] : 0;
+    for (int32_t i = 0; i < p->n && median > 0; i++)
+        if (p->v[i].kind == OCT_PARAM_WEIGHT)
+            p->v[i].rate = fmin(rms(weights + p->v[i].offset, p->v[i].len) / median, 1);
+    oct_free(ctx, size);
+    return OCT_OK;
+}
+
+oct_status oct_qat_set_rates(oct_ctx *ctx, const oct_train_settings *s, oct_params *p,
+                             const float *weights)
 {
     for (int32_t i = 0; i < p->n; i++)
         if (is_scale(&p->v[i]))
             p->v[i].rate = s->scale_rate * (p->v[i].kind == OCT_PARAM_ZERO_POINT ? ZERO_RATE : 1.0);
+    return s->preset->slow_small_layers ? slow_small_layers(ctx, p, weights) : OCT_OK;
 }
 
 /* The first update without scales; there is none if the share is all of them. */

@@ -29,8 +29,9 @@ const oct_quantized *oct_qat_quantized(const oct_qat *q); /* by calibration alon
 const oct_graph *oct_qat_network(const oct_qat *q);
 void oct_qat_hook(oct_qat *q, oct_train_net_options *net);
 
-/* Rates of scales and zero points. */
-void oct_qat_set_rates(const oct_train_settings *s, oct_params *p);
+/* Rates of scales and zero points, and of layers with small weights. */
+oct_status oct_qat_set_rates(oct_ctx *ctx, const oct_train_settings *s, oct_params *p,
+                             const float *weights);
 
 /*
  * Before update `step` (from 0) of `total`: once the share of freeze_scales has passed, scales no

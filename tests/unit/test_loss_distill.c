@@ -271,6 +271,97 @@ static void teacher_beside_labels(void **state)
     loss_end(&c);
 }
 
+/* --- places of a detector --- */
+
+enum { CELLS = 25, KINDS = 3 };
+enum { N_KINDS = PICTURES * KINDS * CELLS, N_OBJ = PICTURES * CELLS };
+enum { N_DIST = PICTURES * CELLS * SIDES * BINS };
+
+/* Classes and "there is an object" as feature maps, distributions with the places first. */
+typedef struct plain_places {
+    double cls[N_KINDS], obj[N_OBJ], dist[N_DIST];
+    double teacher_cls[N_KINDS], teacher_obj[N_OBJ], teacher_dist[N_DIST];
+} plain_places;
+
+static double logistic(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double divergence_of(double s, double t)
+{
+    const double p = logistic(s), q = logistic(t);
+
+    return q * log(q / p) + (1 - q) * log((1 - q) / (1 - p));
+}
+
+static double side_divergence(const double *s, const double *t)
+{
+    double all_s = 0, all_t = 0, sum = 0;
+
+    for (int b = 0; b < BINS; b++) {
+        all_s += exp(s[b]);
+        all_t += exp(t[b]);
+    }
+    for (int b = 0; b < BINS; b++)
+        sum += exp(t[b]) / all_t * log(exp(t[b]) / all_t * all_s / exp(s[b]));
+    return sum;
+}
+
+static double plain_places_value(void *arg)
+{
+    const plain_places *h = arg;
+    double sum = 0, n = 0;
+
+    for (int i = 0; i < N_OBJ; i++) {
+        const double there = logistic(h->teacher_obj[i]);
+        const int first = i / CELLS * KINDS * CELLS + i % CELLS;
+        double best = 0;
+
+        for (int c = 0; c < KINDS; c++) {
+            const int at = first + c * CELLS;
+
+            sum += there * divergence_of(h->cls[at], h->teacher_cls[at]);
+            best = fmax(best, logistic(h->teacher_cls[at]));
+        }
+        sum += divergence_of(h->obj[i], h->teacher_obj[i]);
+        for (int k = i * SIDES; k < (i + 1) * SIDES; k++)
+            sum += best * there / SIDES *
+                   side_divergence(h->dist + k * BINS, h->teacher_dist + k * BINS);
+        n += best * there;
+    }
+    return sum / fmax(n, 1);
+}
+
+static void places_count_by_the_teachers_scores(void **state)
+{
+    static plain_places h;
+    oct_rng rng;
+    loss_case c = loss_begin(state, "distill");
+
+    oct_rng_init(&rng, 7);
+    fill_random(&rng, h.cls, N_KINDS, -2, 2);
+    fill_random(&rng, h.obj, N_OBJ, -2, 2);
+    fill_random(&rng, h.dist, N_DIST, -2, 2);
+    fill_random(&rng, h.teacher_cls, N_KINDS, -2, 2);
+    fill_random(&rng, h.teacher_obj, N_OBJ, -2, 2);
+    fill_random(&rng, h.teacher_dist, N_DIST, -2, 2);
+    loss_pred(&c, "cls", &oct_op_sigmoid, 4, (int64_t[]){PICTURES, KINDS, 5, 5}, h.cls);
+    loss_pred(&c, "obj", &oct_op_sigmoid, 4, (int64_t[]){PICTURES, 1, 5, 5}, h.obj);
+    loss_pred(&c, "dist", &oct_op_softmax, 4, (int64_t[]){PICTURES, CELLS, SIDES, BINS}, h.dist);
+    loss_attach(&c);
+    assert_int_equal(c.found.n_pairs, 3);
+    teach(&c, 3, h.teacher_cls, N_KINDS);
+    teach(&c, 4, h.teacher_obj, N_OBJ);
+    teach(&c, 5, h.teacher_dist, N_DIST);
+    loss_check_threads(&c);
+    assert_near(c.loss, plain_places_value(&h), 1e-9);
+    loss_check_grad(&c, 0, h.cls, N_KINDS, plain_places_value, &h, 1e-7);
+    loss_check_grad(&c, 1, h.obj, N_OBJ, plain_places_value, &h, 1e-7);
+    loss_check_grad(&c, 2, h.dist, N_DIST, plain_places_value, &h, 1e-7);
+    loss_end(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -282,6 +373,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(inner_values, setup, teardown),
         cmocka_unit_test_setup_teardown(unknown_value_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(teacher_beside_labels, setup, teardown),
+        cmocka_unit_test_setup_teardown(places_count_by_the_teachers_scores, setup, teardown),
     };
 
     return run_test_group(tests);

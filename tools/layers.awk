@@ -16,7 +16,7 @@ BEGIN {
     may["feed"] = "base tensor graph op exec data detect"
     may["stat"] = "base tensor graph op exec feed"
     may["eval"] = "base tensor graph op exec data detect feed stat"
-    may["prune"] = "base tensor graph op pass exec data detect feed"
+    may["prune"] = "base tensor graph op pass exec data detect feed stat"
     may["quant"] = "base tensor graph op pass grad optim exec data detect feed stat"
     may["loss"] = "base tensor graph op exec data detect"
     may["augment"] = "base tensor data detect"

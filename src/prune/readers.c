@@ -8,7 +8,7 @@
 #include "feed/feed.h"
 #include "op/op.h"
 #include "pass/pass.h"
-#include "prune/least_squares.h"
+#include "stat/least_squares.h"
 
 enum {
     MOST_INPUTS = 2400,   /* of a layer, kernel included: its equations are the square of that */

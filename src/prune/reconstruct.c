@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "prune/least_squares.h"
+#include "stat/least_squares.h"
 #include "prune/readers.h"
 
 enum { ROWS = 16 };

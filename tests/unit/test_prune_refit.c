@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers that are fitted to what they gave before: their inputs stand in for those that went. */
-#include "prune/least_squares.h"
+#include "stat/least_squares.h"
 #include "prune_blocks.h"
 #include "tests/unit/data_files.h"
 

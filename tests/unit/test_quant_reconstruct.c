@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Learning block by block: rounding, the gradients of a block, whole quantizations. */
 #include "quant/learn/change.h"
+#include "quant/learn/compensate.h"
 #include "quant/learn/guard.h"
+#include "stat/least_squares.h"
 #include "tests/unit/place_net.h"
 #include "tests/unit/quant_job.h"
 
@@ -368,6 +370,85 @@ static int32_t activation_of(const placed *p)
     return i;
 }
 
+/* --- rounding in turn --- */
+
+enum { N_TURN = 7 };
+
+/* (q - w)' h (q - w) */
+static double cost_of(const double *h, const double *q, const double *w)
+{
+    double sum = 0;
+
+    for (int i = 0; i < N_TURN; i++)
+        for (int j = 0; j < N_TURN; j++)
+            sum += (q[i] - w[i]) * h[i * N_TURN + j] * (q[j] - w[j]);
+    return sum;
+}
+
+/* Second moments of inputs that have much in common; the first is a constant. */
+static void make_moments(oct_rng *rng, double *h)
+{
+    memset(h, 0, N_TURN * N_TURN * sizeof(*h));
+    for (int s = 0; s < 40; s++) {
+        double x[N_TURN] = {1};
+        const double common = oct_rng_f64(rng);
+
+        for (int i = 1; i < N_TURN; i++)
+            x[i] = common + .3 * oct_rng_f64(rng);
+        for (int i = 0; i < N_TURN * N_TURN; i++)
+            h[i] += x[i / N_TURN] * x[i % N_TURN] / 40;
+    }
+}
+
+/* Never worse than nearest codes with the best constant beside them, far better in all. */
+static void weights_make_up_for_each_other(void **state)
+{
+    double h[N_TURN * N_TURN], l[N_TURN * N_TURN], scratch[N_TURN], nearest = 0, in_turn = 0;
+    const double unit[N_TURN] = {0, .25, .25, .5, .25, .125, .25};
+    oct_rng rng;
+
+    (void)state;
+    oct_rng_init(&rng, 3);
+    for (int round = 0; round < 50; round++) {
+        double w[N_TURN], q[N_TURN], near[N_TURN], pull = 0;
+
+        make_moments(&rng, h);
+        memcpy(l, h, sizeof(l));
+        assert_true(oct_factorize(l, N_TURN));
+        for (int i = 0; i < N_TURN; i++) {
+            w[i] = q[i] = 2 * oct_rng_f64(&rng) - 1;
+            near[i] = i ? unit[i] * rint(w[i] / unit[i]) : w[i];
+            pull += i ? h[i] * (near[i] - w[i]) : 0;
+        }
+        near[0] -= pull / h[0];
+        oct_round_in_turn(l, N_TURN, unit, -7, 7, q, scratch);
+        for (int i = 1; i < N_TURN; i++) {
+            const double code = q[i] / unit[i];
+
+            assert_true(code == rint(code) && fabs(code) <= 7);
+        }
+        nearest += cost_of(h, near, w);
+        in_turn += cost_of(h, q, w);
+    }
+    assert_true(in_turn < .5 * nearest);
+}
+
+/* Inputs that have nothing in common: the nearest codes, within their limits. */
+static void alone_weights_are_rounded_to_the_nearest(void **state)
+{
+    double l[N_TURN * N_TURN] = {0}, scratch[N_TURN];
+    double w[N_TURN] = {.3, .3, -.3, .9, 5, -5, .1};
+    const double unit[N_TURN] = {0, .5, .5, .5, .5, .5, .5};
+    const double want[N_TURN] = {.3, .5, -.5, 1, 3.5, -3.5, 0};
+
+    (void)state;
+    for (int i = 0; i < N_TURN; i++)
+        l[i * (N_TURN + 1)] = 1 + i;
+    oct_round_in_turn(l, N_TURN, unit, -7, 7, w, scratch);
+    for (int i = 0; i < N_TURN; i++)
+        assert_true(w[i] == want[i]);
+}
+
 /* Weights, biases, scales and how they came about are as before. */
 static void changes_can_be_taken_out(void **state)
 {
@@ -582,6 +663,45 @@ static void blocks_learn(void **state)
     refuse(t);
 }
 
+/* Four bits, and hardly any gradients: codes that make up for each other are what helps. Layers of
+ * all kinds: with groups, a stride, of one pixel. */
+static void few_bits_are_compensated(void **state)
+{
+    files *t = *state;
+    fixture *f = t->f;
+    oct_value *x, *y;
+    oct_dataset *d;
+    oct_quantize_options o;
+    oct_quantized *q = NULL;
+    oct_quantize_summary s = {.struct_size = sizeof(s)};
+    oct_rng rng;
+
+    oct_ctx_set_threads(f->ctx, 2);
+    oct_rng_init(&rng, 6);
+    x = graph_input(f, "x", OCT_DTYPE_F32, 4, (int64_t[]){1, 3, 24, 24});
+    y = conv(f, &rng, smooth(f, x), &(conv_case){3, 16, 3, 1, 1, 1, 1});
+    y = emit(f, &oct_op_relu, y, NULL);
+    y = conv(f, &rng, y, &(conv_case){16, 16, 3, 2, 1, 1, 4});
+    y = conv(f, &rng, emit(f, &oct_op_relu, y, NULL), &(conv_case){16, 16, 1, 1, 1, 0, 1});
+    y = conv(f, &rng, emit(f, &oct_op_relu, y, NULL), &(conv_case){16, 8, 3, 1, 1, 1, 1});
+    y = conv(f, &rng, emit(f, &oct_op_relu, y, NULL), &(conv_case){8, 4, 1, 1, 1, 0, 1});
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    d = items(t, x, 2);
+    oct_quantize_options_init(&o);
+    o.weight_bits = 4;
+    o.lsq = 1;
+    o.reconstruct_steps = 1;
+    o.reconstruct_rate = 1e-12;
+    o.reconstruct_fix_scales = 1;
+    assert_ok(f->ctx, oct_quantize(f->g, d, &o, &q));
+    oct_quantized_summary(q, &s);
+    assert_true(s.learned > 0);
+    if (!(s.learned_after < .8 * s.learned_before))
+        fail_msg("noise %g before, %g after", s.learned_before, s.learned_after);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -590,6 +710,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(learning_begins_at_the_codes_there_are, setup, teardown),
         cmocka_unit_test_setup_teardown(refining_keeps_codes, setup, teardown),
         cmocka_unit_test_setup_teardown(rounding_has_gradients, setup, teardown),
+        cmocka_unit_test(weights_make_up_for_each_other),
+        cmocka_unit_test(alone_weights_are_rounded_to_the_nearest),
         cmocka_unit_test_setup_teardown(changes_can_be_taken_out, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_have_gradients, setup, teardown),
@@ -598,6 +720,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(values_stay_within_bounds, setup, teardown),
         cmocka_unit_test(the_last_good_block_is_found),
         cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(few_bits_are_compensated, setup_files, teardown_files),
     };
 
     return run_test_group(tests);

@@ -225,6 +225,34 @@ static void bits_of_all_layers(void **state)
     assert_fails(p.f->ctx, oct_place(p.f->g, p.t, &p.o, &p.m), OCT_ERR_ARG, "2 to 8");
 }
 
+/* The smallest layers keep 8 bits, as long as they are a twentieth of all weights. */
+static void small_layers_keep_8_bits(void **state)
+{
+    /* channels of 3x3 convolutions: 144, 288, 288, 4608, 18432, 576 weights */
+    static const struct {
+        const char *name;
+        int64_t channels;
+        int bits;
+    } of[] = {{"first", 16, 8}, {"narrow", 2, 8}, {"out", 16, 8},
+              {"wide", 32, 4},  {"widest", 64, 4}, {"last", 1, 8}};
+    oct_value *x;
+    placed p;
+
+    start(&p, *state, "octet");
+    x = image(&p, 1);
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+        x = layer(&p, of[i].name, x, of[i].channels);
+    output(&p, x);
+    p.o.weight_bits = 4;
+    place(&p);
+    for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+        const oct_node *n = oct_graph_find_node(p.f->g, of[i].name);
+
+        assert_int_equal(p.m->points[oct_qmap_at(p.m, n, 1)].spec.bits, of[i].bits);
+    }
+    finish(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -238,6 +266,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(reasons_say_what_the_user_said, setup, teardown),
         cmocka_unit_test_setup_teardown(overrides_change_one_layer, setup, teardown),
         cmocka_unit_test_setup_teardown(bits_of_all_layers, setup, teardown),
+        cmocka_unit_test_setup_teardown(small_layers_keep_8_bits, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,7 @@ static oct_status replace_pairs(maker *k)
 
 /* --- weights and biases --- */
 
-static bool is_learned(const oct_qpoint *p, const oct_value *v)
+bool oct_block_learns_weight(const oct_qpoint *p, const oct_value *v)
 {
     if (!v->data || v->n_users != 1 || v->is_output || v->type.dtype != OCT_DTYPE_F32) return false;
     for (int64_t i = 0; i < p->n; i++)
@@ -179,7 +179,7 @@ static oct_status take_layer(maker *k, const oct_node *from, oct_node *n)
     const oct_tensor *bias = oct_node_const(from, 2);
 
     *l = (oct_block_layer){.node = from, .weight = -1, .bias = -1, .point = p};
-    if (!is_learned(p, from->in[1])) return OCT_OK;
+    if (!oct_block_learns_weight(p, from->in[1])) return OCT_OK;
     k->net->n_layers++;
     OCT_TRY(take(k, n, 1, &from->in[1]->type, OCT_PARAM_WEIGHT, &l->weight));
     if (n->n_in < 3 || !n->in[2] || n->in[2]->type.rank != 1) return OCT_OK;

@@ -36,6 +36,9 @@ oct_status oct_block_run_new(const oct_graph *whole, const oct_block *b, bool si
 oct_status oct_block_run_execute(oct_block_run *r, const oct_block *b);
 void oct_block_run_fini(oct_block_run *r);
 
+/* Can weights v of point p be others: is it a constant of one reader, without zero points? */
+bool oct_block_learns_weight(const oct_qpoint *p, const oct_value *v);
+
 /* What of a layer is learned. */
 typedef struct oct_block_layer {
     const oct_node *node;    /* of the block */

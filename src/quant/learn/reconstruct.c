@@ -6,6 +6,7 @@
 
 #include "base/ctx.h"
 #include "quant/learn/change.h"
+#include "quant/learn/compensate.h"
 #include "quant/learn/guard.h"
 #include "quant/lower/lower.h"
 #include "quant/solve/solve.h"
@@ -34,8 +35,9 @@ typedef struct work {
     oct_block_values values;
     oct_guard guard;
     oct_arena *arena;    /* of what is kept to the end */
-    oct_change *changes; /* one for each block */
-    bool *learned;       /* by block: its change was in when all had learned */
+    oct_change *rounded; /* one for each block: codes that make up for each other */
+    oct_change *changes; /* one for each block: what it learned after that */
+    bool *learned;       /* two for each block: these were in when all had learned */
     oct_reconstruction *result;
 } work;
 
@@ -123,24 +125,47 @@ static oct_status put_in(work *w, oct_learned *learned, oct_arena *a, oct_change
     return oct_change_swap(c, w->m, w->bound);
 }
 
+/* Codes for few bits: they are kept if the block is better with them. */
+static oct_status compensate(work *w, int32_t b, oct_arena *a, oct_block_error *errors,
+                             oct_reconstructed *r)
+{
+    const int32_t n_out = w->blocks.item[b].n_out;
+    oct_change *c = &w->rounded[b];
+    oct_learned codes;
+
+    OCT_TRY(oct_compensate_block(w->m, w->bound, &w->values, b, a, &codes));
+    if (!codes.n_layers) return OCT_OK;
+    OCT_TRY(oct_change_make(w->m->ctx, &codes, w->arena, c));
+    OCT_TRY(oct_change_swap(c, w->m, w->bound));
+    OCT_TRY(compute_now(w, b, errors));
+    r->n_layers = codes.n_layers;
+    r->after = noise(errors + n_out, n_out);
+    if (r->after < r->before) return OCT_OK;
+    r->n_layers = 0;
+    r->after = r->before;
+    OCT_TRY(oct_change_swap(c, w->m, w->bound));
+    return compute_now(w, b, errors);
+}
+
 static oct_status learn(work *w, int32_t b, const oct_learn_settings *o, oct_arena *a,
                         oct_block_error *errors, oct_reconstructed *r)
 {
     const int32_t n_out = w->blocks.item[b].n_out;
+    const double so_far = r->after;
     oct_change *c = &w->changes[b];
     oct_learned learned;
 
     OCT_TRY(oct_learn_block(w->m, &w->values, b, errors, o, a, &learned));
-    r->n_layers = learned.n_layers;
+    r->n_layers = OCT_MAX(r->n_layers, learned.n_layers);
     r->was_worse = false;
     if (!learned.n_layers) return OCT_OK;
     oct_change_fini(c);
     OCT_TRY(put_in(w, &learned, a, c));
     OCT_TRY(compute_now(w, b, errors));
     r->after = noise(errors + n_out, n_out);
-    if (r->after < r->before) return OCT_OK;
+    if (r->after < so_far) return OCT_OK;
     r->was_worse = true;
-    r->after = r->before;
+    r->after = so_far;
     OCT_TRY(oct_change_swap(c, w->m, w->bound));
     return compute_now(w, b, errors);
 }
@@ -156,12 +181,14 @@ static oct_status reconstruct_block(work *w, int32_t b, oct_arena *a)
     OCT_TRY(oct_block_values_compute(&w->values, b, w->m->g, OCT_SIDE_EXACT, NULL));
     OCT_TRY(compute_now(w, b, errors));
     r->before = r->after = noise(errors + k->n_out, k->n_out);
+    if (k->n_layers) OCT_TRY(compensate(w, b, a, errors, r));
     if (k->n_layers) OCT_TRY(learn(w, b, &w->settings, a, errors, r));
     /* Too few steps for some blocks: going straight through the rounding is safer. */
     second.kind = OCT_ROUNDING_LSQ;
     second.rate = LSQ_WAY / second.steps;
     if (r->was_worse && w->settings.kind == OCT_ROUNDING_ADAROUND)
         OCT_TRY(learn(w, b, &second, a, errors, r));
+    r->was_worse = r->was_worse && !w->rounded[b].is_in;
     oct_log(w->m->ctx, OCT_LOG_INFO, "block %d of %d, %s to %s: noise / signal %.3g, now %.3g%s",
             (int)b + 1, (int)w->blocks.n, r->first, r->last, r->before, r->after,
             r->was_worse ? " (what was learned was worse)" : "");
@@ -190,12 +217,20 @@ static oct_status run(work *w, oct_arena *names)
 
 /* --- the whole network --- */
 
-/* What the first n blocks learned is in the network, the rest is not. */
+/* What the first n blocks learned is in the network, the rest is not. What came last goes first. */
 static oct_status keep(work *w, int32_t n)
 {
-    for (int32_t b = 0; b < w->blocks.n; b++)
-        if (w->learned[b] && w->changes[b].is_in != (b < n))
-            OCT_TRY(oct_change_swap(&w->changes[b], w->m, w->bound));
+    for (int32_t b = 0; b < w->blocks.n; b++) {
+        oct_change *both[] = {&w->rounded[b], &w->changes[b]};
+        const bool in = b < n;
+
+        for (int i = 0; i < 2; i++) {
+            const int k = in ? i : 1 - i;
+
+            if (w->learned[2 * b + k] && both[k]->is_in != in)
+                OCT_TRY(oct_change_swap(both[k], w->m, w->bound));
+        }
+    }
     return OCT_OK;
 }
 
@@ -215,7 +250,7 @@ static oct_status undo_last(work *w)
     OCT_TRY(oct_guard_search(w->blocks.n, w->result->before, measure, w, &good, &w->result->after));
     OCT_TRY(keep(w, good));
     for (int32_t b = good; b < w->blocks.n; b++)
-        w->result->blocks[b].was_undone = w->learned[b];
+        w->result->blocks[b].was_undone = w->learned[2 * b] || w->learned[2 * b + 1];
     oct_log(w->m->ctx, OCT_LOG_WARN,
             "what the last %d of %d blocks learned made the whole network worse on pictures held "
             "out, and is put back",
@@ -227,10 +262,12 @@ static oct_status judge(work *w)
 {
     bool any = false;
 
-    w->learned = oct_arena_array(w->arena, (size_t)w->blocks.n + 1, sizeof(*w->learned));
+    w->learned = oct_arena_array(w->arena, (size_t)w->blocks.n * 2 + 1, sizeof(*w->learned));
     if (!w->learned) return OCT_ERR_MEMORY;
-    for (int32_t b = 0; b < w->blocks.n; b++)
-        any |= w->learned[b] = w->changes[b].is_in;
+    for (int32_t b = 0; b < w->blocks.n; b++) {
+        any |= w->learned[2 * b] = w->rounded[b].is_in;
+        any |= w->learned[2 * b + 1] = w->changes[b].is_in;
+    }
     w->result->after = w->result->before;
     if (!any) return OCT_OK;
     OCT_TRY(oct_guard_measure(&w->guard, w->m, &w->result->after));
@@ -238,7 +275,9 @@ static oct_status judge(work *w)
             w->result->after);
     if (!(w->result->after <= w->result->before)) OCT_TRY(undo_last(w));
     for (int32_t b = 0; b < w->blocks.n; b++)
-        if (w->changes[b].is_in) w->result->n_changed += w->changes[b].n_layers;
+        w->result->n_changed +=
+            OCT_MAX(w->changes[b].is_in ? w->changes[b].n_layers : 0,
+                    w->rounded[b].is_in ? w->rounded[b].n_layers : 0);
     return OCT_OK;
 }
 
@@ -251,7 +290,8 @@ static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, o
                             &w->blocks));
     out->blocks = oct_arena_array(names, (size_t)w->blocks.n + 1, sizeof(*out->blocks));
     w->changes = oct_arena_array(w->arena, (size_t)w->blocks.n + 1, sizeof(*w->changes));
-    if (!out->blocks || !w->changes) return OCT_ERR_MEMORY;
+    w->rounded = oct_arena_array(w->arena, (size_t)w->blocks.n + 1, sizeof(*w->rounded));
+    if (!out->blocks || !w->changes || !w->rounded) return OCT_ERR_MEMORY;
     out->n = w->blocks.n;
     OCT_TRY(oct_block_values_new(w->bound, &w->blocks, f, VALUE_BYTES, w->arena, &w->values));
     OCT_TRY(oct_block_values_bound(&w->values, w->m, w->arena));
@@ -274,8 +314,10 @@ oct_status oct_reconstruct(oct_qmap *m, oct_graph *bound, oct_feed *f,
     if (!st) st = prepare(&w, f, o, a);
     if (!st) st = run(&w, a);
     if (!st) st = judge(&w);
-    for (int32_t b = 0; w.changes && b < w.blocks.n; b++)
+    for (int32_t b = 0; w.changes && w.rounded && b < w.blocks.n; b++) {
         oct_change_fini(&w.changes[b]);
+        oct_change_fini(&w.rounded[b]);
+    }
     oct_guard_fini(&w.guard);
     if (w.values.data[0]) oct_block_values_fini(&w.values);
     oct_arena_free(w.arena);

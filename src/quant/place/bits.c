@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other numbers of bits than the target's, for all layers at once. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "op/op.h"
@@ -7,6 +8,11 @@
 
 /* Below 8 bits rounding is coarse: clipping the few largest weights costs less. */
 #define COARSE_RANGES "mse"
+
+/* Fewer bits make files smaller: the smallest layers, with this share of all weights together,
+ * would add next to nothing to that. They are half of the layers of a small detector, first ones
+ * and depthwise ones, which rounding hurts most. */
+#define SMALL_LAYERS 0.05
 
 enum { USUAL_BITS = 8 };
 
@@ -43,24 +49,57 @@ static void find_before(const oct_qmap *m, uint8_t *before)
     }
 }
 
-static oct_status set_weights(oct_placer *p, const oct_quantize_options *o)
-{
-    const size_t n = (size_t)p->g->root->n_value_ids + 1;
-    uint8_t *after = oct_arena_alloc(p->a, n), *before = oct_arena_alloc(p->a, n);
+/* A layer's weights. */
+typedef struct layer_weights {
+    oct_qpoint *point;
+    int64_t n;
+    int32_t index;
+} layer_weights;
 
-    if (!after || !before) return OCT_ERR_MEMORY;
+static int by_count(const void *a, const void *b)
+{
+    const layer_weights *x = a, *y = b;
+
+    if (x->n != y->n) return x->n < y->n ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Layers between others get the bits, but for the smallest of them. */
+static oct_status set_few_bits(oct_placer *p, const oct_quantize_options *o)
+{
+    const size_t n_values = (size_t)p->g->root->n_value_ids + 1;
+    uint8_t *after = oct_arena_alloc(p->a, n_values), *before = oct_arena_alloc(p->a, n_values);
+    layer_weights *layer = oct_arena_array(p->a, (size_t)p->m->n_points + 1, sizeof(*layer));
+    int32_t n = 0;
+    double all = 0, kept = 0;
+
+    if (!after || !before || !layer) return OCT_ERR_MEMORY;
     find_after(p->m, after);
     find_before(p->m, before);
     for (int32_t i = 0; i < p->m->n_points; i++) {
         oct_qpoint *q = &p->m->points[i];
-        const oct_node *k = q->node;
 
-        if (q->role != OCT_QROLE_WEIGHT || !k) continue;
-        if (o->weight_bits < USUAL_BITS && (!after[k->in[0]->id] || !before[k->out[0]->id]))
-            continue;
-        q->spec.bits = o->weight_bits;
-        if (o->weight_bits < USUAL_BITS && !o->weight_ranges) q->observer = COARSE_RANGES;
+        if (q->role != OCT_QROLE_WEIGHT || !q->node) continue;
+        all += (double)oct_type_len(&q->value->type);
+        if (after[q->node->in[0]->id] && before[q->node->out[0]->id])
+            layer[n++] = (layer_weights){q, oct_type_len(&q->value->type), i};
     }
+    qsort(layer, (size_t)n, sizeof(*layer), by_count);
+    for (int32_t i = 0; i < n; i++) {
+        kept += (double)layer[i].n;
+        if (kept <= SMALL_LAYERS * all) continue;
+        layer[i].point->spec.bits = o->weight_bits;
+        if (!o->weight_ranges) layer[i].point->observer = COARSE_RANGES;
+    }
+    return OCT_OK;
+}
+
+static oct_status set_weights(oct_placer *p, const oct_quantize_options *o)
+{
+    if (o->weight_bits < USUAL_BITS) return set_few_bits(p, o);
+    for (int32_t i = 0; i < p->m->n_points; i++)
+        if (p->m->points[i].role == OCT_QROLE_WEIGHT && p->m->points[i].node)
+            p->m->points[i].spec.bits = o->weight_bits;
     return OCT_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Normal equations in double, of some hundred to two thousand unknowns. Matrices are by rows. */
-#ifndef OCT_PRUNE_LEAST_SQUARES_H
-#define OCT_PRUNE_LEAST_SQUARES_H
+#ifndef OCT_STAT_LEAST_SQUARES_H
+#define OCT_STAT_LEAST_SQUARES_H
 
 #include "base/status.h"
 

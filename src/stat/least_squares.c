@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "prune/least_squares.h"
+#include "stat/least_squares.h"
 
 #include <math.h>
 

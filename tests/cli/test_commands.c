@@ -114,6 +114,8 @@ static void simplify_shows_before_and_after(void **state)
     assert_int_equal(octet(p, "simplify net.onnx out.onnx --quiet"), 0);
     assert_string_equal(p->last.out, "");
     assert_int_equal(octet(p, "simplify net.onnx out.onnx --quiet"), 0); /* once more */
+    assert_int_equal(octet(p, "simplify net.onnx -o out.onnx --quiet"), 0);
+    assert_int_equal(octet(p, "simplify net.onnx a.onnx -o out.onnx"), 2);
     assert_int_equal(octet(p, "inspect out.onnx --quiet"), 0);
     assert_int_equal(count_files(p), 2);
 }

@@ -12,11 +12,13 @@
 
 typedef struct args {
     bool list;
-    const char *only, *skip, *outputs;
+    const char *output, *only, *skip, *outputs;
     cli_list shapes;
 } args;
 
 static const cli_opt opts[] = {
+    {CLI_STR, "output", offsetof(args, output), "FILE", .letter = 'o', .role = CLI_WRITES,
+     .help = "the same as OUT"},
     {CLI_ALONE, "list", offsetof(args, list), .help = "list the passes and what each promises"},
     {CLI_STR, "only", offsetof(args, only), "PASS,..", .help = "run only these passes"},
     {CLI_STR, "skip", offsetof(args, skip), "PASS,..", .help = "leave these passes out"},
@@ -27,7 +29,7 @@ static const cli_opt opts[] = {
 
 static const cli_file file_args[] = {
     {"IN", CLI_A_NETWORK, CLI_FILE_IN},
-    {"OUT", "the ONNX file to write", CLI_FILE_OUT},
+    {"OUT", "the ONNX file to write; or -o", CLI_FILE_OUT | CLI_FILE_MAYBE},
     {0},
 };
 
@@ -135,7 +137,7 @@ static void total_row(cli_table *t, const char *what, int64_t before, int64_t af
         cli_table_cell(t, "%s", "");
 }
 
-static void print_text(const cli_totals *before, const cli_totals *after, char **files,
+static void print_text(const cli_totals *before, const cli_totals *after, const char *const *files,
                        int64_t bytes_before)
 {
     static const cli_column columns[] = {
@@ -175,7 +177,7 @@ static cli_json *totals_json(const char *path, const cli_totals *total, int64_t 
 }
 
 static oct_status print_json(cli *c, const cli_totals *before, const cli_totals *after,
-                             char **files, int64_t bytes_before)
+                             const char *const *files, int64_t bytes_before)
 {
     cli_json *j = cli_json_object();
     oct_status st;
@@ -187,9 +189,10 @@ static oct_status print_json(cli *c, const cli_totals *before, const cli_totals 
     return st;
 }
 
-static oct_status run(cli *c, const void *argp, char **files)
+static oct_status run(cli *c, const void *argp, char **given)
 {
     const args *a = argp;
+    const char *const files[] = {given[0], a->output ? a->output : given[1]};
     oct_graph *g = NULL;
     cli_totals before = {0}, after = {0};
     oct_simplify_options o;
@@ -197,6 +200,8 @@ static oct_status run(cli *c, const void *argp, char **files)
     oct_status st;
 
     if (a->list) return print_passes(c);
+    if (!files[1]) return cli_missing(c, "OUT");
+    if (a->output && given[1]) return cli_fail(c, OCT_ERR_ARG, "OUT and --output are the same");
     if ((st = cli_check_model_name(c, NULL, files[1]))) return st;
     if ((st = check_passes(c, "only", a->only))) return st;
     if ((st = check_passes(c, "skip", a->skip))) return st;

@@ -24,6 +24,9 @@ enum {
 };
 /* AdaRound: larger steps follow the noise of the gradients. */
 #define ADAROUND_RATE 0.01
+/* Other weights are other rounding errors: AP moves by up to .002 with them either way, as chance
+ * has it. What is learned has to take away at least this share of the noise to be worth that. */
+#define LEAST_GAIN 0.25
 /* LSQ: how far a weight may go in all steps, in steps of its scale. */
 #define LSQ_WAY 1.0
 
@@ -258,6 +261,20 @@ static oct_status undo_last(work *w)
     return OCT_OK;
 }
 
+/* Too little was gained: the network is as calibration left it. */
+static oct_status undo_all(work *w)
+{
+    OCT_TRY(keep(w, 0));
+    for (int32_t b = 0; b < w->blocks.n; b++)
+        w->result->blocks[b].was_undone = w->learned[2 * b] || w->learned[2 * b + 1];
+    oct_log(w->m->ctx, OCT_LOG_WARN,
+            "what blocks learned takes away only %.0f %% of the noise on pictures held out (%.3g, "
+            "now %.3g): all of it is put back",
+            100 * (1 - w->result->after / w->result->before), w->result->before, w->result->after);
+    w->result->after = w->result->before;
+    return OCT_OK;
+}
+
 static oct_status judge(work *w)
 {
     bool any = false;
@@ -274,6 +291,7 @@ static oct_status judge(work *w)
     oct_log(w->m->ctx, OCT_LOG_INFO, "all blocks: noise / signal %.3g, now %.3g", w->result->before,
             w->result->after);
     if (!(w->result->after <= w->result->before)) OCT_TRY(undo_last(w));
+    if (!(w->result->after <= (1 - LEAST_GAIN) * w->result->before)) OCT_TRY(undo_all(w));
     for (int32_t b = 0; b < w->blocks.n; b++)
         w->result->n_changed +=
             OCT_MAX(w->changes[b].is_in ? w->changes[b].n_layers : 0,

@@ -142,65 +142,33 @@ static oct_status score(void *user, const uint8_t *is_float, double *out)
     return OCT_OK;
 }
 
-/* Is its result in integers, and has it no weights? */
-static bool is_other(const oct_qmap *m, const oct_node *n)
-{
-    const int32_t at = n->n_out ? m->of_value[n->out[0]->id] : -1;
-
-    return at >= 0 && !oct_weight_count(n) &&
-           m->points[oct_qmap_root_index(m, at)].state == OCT_QSTATE_ACTIVE;
-}
-
-/*
- * Some targets round what operators without weights give, too (pooling, Concat, activations). They
- * come after all layers but the one that does the least harm.
- */
-static void rank_others(const job *j, const oct_quantized *q, const uint8_t *is_float, double *harm)
-{
-    double least = INFINITY;
-
-    for (int32_t i = 0; i < j->n; i++)
-        if (!is_float[i] && harm[i] >= 0) least = OCT_MIN(least, harm[i]);
-    for (const oct_node *n = q->bound->first; n && isfinite(least); n = n->next) {
-        const uintptr_t at = n->name ? (uintptr_t)oct_map_get(&j->by_name, n->name) : 0;
-
-        if (at && !is_float[at - 1] && harm[at - 1] < 0 && is_other(q->m, n))
-            harm[at - 1] = nextafter(least, INFINITY);
-    }
-}
-
-static int32_t count_others(const oct_quantized *q)
-{
-    int32_t n = 0;
-
-    for (const oct_node *k = q->bound->first; k; k = k->next)
-        n += is_other(q->m, k);
-    return n;
-}
-
-static oct_status rank_layers(job *j, const oct_quantized *q, const uint8_t *is_float, double *harm)
+/* Of all that works on integers, with weights or without. One layer has to stay, or there is no
+ * INT8 network: the one with weights that does the least harm is not ranked. */
+static oct_status rank_layers(job *j, const oct_graph *quantized, const uint8_t *is_float,
+                              double *harm)
 {
     oct_analyzed_layer l = {.struct_size = sizeof(l)};
     oct_analysis *a = NULL;
     oct_analyze_options o;
-    int32_t n = 0;
+    int32_t n = 0, least = -1;
 
     oct_analyze_options_init(&o);
     o.images = j->how.ranking_images;
     o.graphwise = o.statistics = 0;
     o.preprocess = j->o.preprocess;
     o.family = j->o.family;
-    OCT_TRY(oct_analyze(j->g, oct_quantized_graph(q), j->images, &o, &a));
+    OCT_TRY(oct_analyze(j->g, quantized, j->images, &o, &a));
     for (int32_t i = 0; oct_analysis_layer(a, i, &l); i++) {
         const uintptr_t at = (uintptr_t)oct_map_get(&j->by_name, l.name);
 
         if (!at || l.reason || l.in_tail || is_float[at - 1]) continue;
         harm[at - 1] = OCT_MAX(l.alone.noise, 0.0);
         n++;
+        if (l.weight_bits && (least < 0 || harm[at - 1] < harm[least])) least = (int32_t)at - 1;
     }
     oct_analysis_free(a);
     if (!j->c->summary.candidates) j->c->summary.candidates = n;
-    rank_others(j, q, is_float, harm);
+    if (least >= 0) harm[least] = -1;
     return OCT_OK;
 }
 
@@ -212,9 +180,9 @@ static oct_status rank(void *user, const uint8_t *is_float, double *harm)
     oct_status st;
 
     if (!count_floats(j, is_float)) /* the first one is always kept */
-        return rank_layers(j, j->kept, is_float, harm);
+        return rank_layers(j, oct_quantized_graph(j->kept), is_float, harm);
     OCT_TRY(quantize(j, is_float, &q));
-    st = rank_layers(j, q, is_float, harm);
+    st = rank_layers(j, oct_quantized_graph(q), is_float, harm);
     oct_quantized_free(q);
     return st;
 }
@@ -307,7 +275,6 @@ static oct_status write_promise(job *j, const uint8_t *is_float)
 static oct_status search(job *j)
 {
     oct_control_summary *to = &j->c->summary;
-    oct_quantize_summary first = {.struct_size = sizeof(first)};
     oct_search s = {.ctx = j->c->ctx,
                     .max_scores = j->how.max_scores,
                     .user = j,
@@ -320,12 +287,9 @@ static oct_status search(job *j)
     to->need = oct_promise_need(j->how.promise, j->how.limit, to->float_score);
     OCT_TRY(quantize(j, NULL, &j->last));
     OCT_TRY(list_nodes(j));
-    oct_quantized_summary(j->last, &first);
-    s.n = j->n;
+    s.n = s.most = j->n;
     s.work = j->work;
     s.need = turned(j, to->need);
-    /* One layer has to stay, or there is no INT8 network. */
-    s.most = first.layers_quantized - 1 + count_others(j->last);
     if (!(s.is_float = oct_arena_alloc(j->c->arena, (size_t)j->n + 1))) return OCT_ERR_MEMORY;
     OCT_TRY(oct_search_run(&s));
     to->holds = s.holds;

@@ -371,6 +371,58 @@ static void restores_a_layer(void **state)
     oct_dataset_close(d);
 }
 
+static oct_status few_roundings(void *user, const oct_graph *g, double *score)
+{
+    int n = 0;
+
+    (void)user;
+    for (const oct_node *k = g->first; k; k = k->next)
+        n += oct_node_is(k, &oct_op_quantize_linear);
+    *score = n <= 2 ? 1 : .5 - .01 * n;
+    return OCT_OK;
+}
+
+/* All layers in float but one are not enough here: "gate" and "product" have to be, too. */
+static void restores_what_has_no_weights(void **state)
+{
+    fixture *f = *state;
+    const char *inputs[] = {"x"};
+    oct_control_summary s = {.struct_size = sizeof(s)};
+    oct_quantize_options how;
+    oct_source_options so;
+    oct_control_options o;
+    oct_dataset *d = NULL;
+    oct_quantized *q = NULL;
+    oct_control *c = NULL;
+    oct_value *x, *y;
+
+    x = convolution(f, "a", graph_input(f, "x", OCT_DTYPE_F32, 4, shape), 1);
+    x = convolution(f, "b", x, 1);
+    y = oct_emit(&f->b, &oct_op_global_average_pool, x, NULL, NULL);
+    y->producer->name = "gate";
+    y = oct_emit(&f->b, &oct_op_mul, x, y, NULL);
+    y->producer->name = "product";
+    y = convolution(f, "c", y, 1);
+    assert_ok(f->ctx, oct_graph_add_output(f->g, y));
+    oct_source_options_init(&so);
+    so.next = next;
+    so.user = f->ctx;
+    so.inputs = inputs;
+    so.n_inputs = 1;
+    so.size = 4;
+    assert_ok(f->ctx, oct_dataset_from_source(f->ctx, &so, &d));
+    oct_quantize_options_init(&how);
+    how.target = "npu-pow2";
+    oct_control_options_init(&o);
+    o.measure = few_roundings;
+    assert_ok(f->ctx, oct_quantize_controlled(f->g, d, &how, &o, &q, &c));
+    oct_control_get_summary(c, &s);
+    assert_true(s.first_score < .5 && s.score == 1 && s.holds);
+    oct_control_free(c);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +430,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(nothing_is_float_without_need, setup, teardown),
         cmocka_unit_test_setup_teardown(promises_are_read_back, setup, teardown),
         cmocka_unit_test_setup_teardown(restores_a_layer, setup, teardown),
+        cmocka_unit_test_setup_teardown(restores_what_has_no_weights, setup, teardown),
     };
 
     return run_test_group(tests);

@@ -74,13 +74,13 @@ typedef struct oct_quantize_options {
     const oct_preprocess *preprocess; /**< NULL: the family's */
     const char *family;               /**< NULL: auto */
     uint64_t seed;                    /**< for what is random (nothing is so far); reported */
-    const char *source;   /**< path of the float file: its name and SHA-256 go into the result */
-    const char *settings; /**< goes into the result: how it was made, see oct_recipe_line() */
-    size_t override_size; /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
-    int32_t weight_bits;  /**< 2 to 8; below 8 not of the first, the last and the smallest
-                               layers; 0: the target's */
-    int32_t activation_bits;   /**< 4, 6, 8, 16; 0: the target's */
-    int32_t bias_bits;         /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
+    const char *source;      /**< path of the float file: its name and SHA-256 go into the result */
+    const char *settings;    /**< goes into the result: how it was made, see oct_recipe_line() */
+    size_t override_size;    /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
+    int32_t weight_bits;     /**< 2 to 8; below 8 not of the first, the last and the smallest
+                                  layers; 0: the target's */
+    int32_t activation_bits; /**< 4, 6, 8, 16; 0: the target's */
+    int32_t bias_bits;       /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
     int32_t hard_activations;  /**< 1: HardSwish and HardSigmoid in place of SiLU and Sigmoid */
     int32_t adaround;          /**< 1: learn which weights are rounded up, block by block */
     int32_t lsq;               /**< 1: learn weights and biases through rounding, block by block */

@@ -30,7 +30,7 @@ typedef struct distill_job {
     const double *s, *t;
     const double *w; /* of each element; NULL: all 1 */
     double *ds;      /* NULL: not wanted */
-    double *sum; /* of each picture */
+    double *sum;     /* of each picture */
     double temperature, scale;
     int64_t n;               /* elements of a picture */
     int64_t group, n_groups; /* elements of a distribution; distributions along the axis */

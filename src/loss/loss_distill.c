@@ -189,9 +189,9 @@ static oct_value *emit_one(distill_attach *d, const oct_distilled *v)
 {
     oct_builder *b = &d->b;
     const double *number = d->job->number;
-    oct_node *n = oct_emit_node(b, &oct_op_distill_loss,
-                                (oct_value *[]){v->value, v->teacher, v->weight},
-                                v->weight ? 3 : 2, 3);
+    oct_node *n =
+        oct_emit_node(b, &oct_op_distill_loss, (oct_value *[]){v->value, v->teacher, v->weight},
+                      v->weight ? 3 : 2, 3);
 
     oct_emit_str(b, n, "kind", oct_distill_kinds[v->kind]);
     oct_emit_f32(b, n, "temperature", (float)number[TEMPERATURE]);

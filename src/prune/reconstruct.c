@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/parallel.h"
-#include "stat/least_squares.h"
 #include "prune/readers.h"
+#include "stat/least_squares.h"
 
 enum { ROWS = 16 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers that are fitted to what they gave before: their inputs stand in for those that went. */
-#include "stat/least_squares.h"
 #include "prune_blocks.h"
+#include "stat/least_squares.h"
 #include "tests/unit/data_files.h"
 
 enum { N_PICTURES = 24 };

@@ -233,7 +233,7 @@ static void small_layers_keep_8_bits(void **state)
         const char *name;
         int64_t channels;
         int bits;
-    } of[] = {{"first", 16, 8}, {"narrow", 2, 8}, {"out", 16, 8},
+    } of[] = {{"first", 16, 8}, {"narrow", 2, 8},  {"out", 16, 8},
               {"wide", 32, 4},  {"widest", 64, 4}, {"last", 1, 8}};
     oct_value *x;
     placed p;

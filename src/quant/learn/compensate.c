@@ -396,8 +396,8 @@ static bool set_up(const equations *e, const double *h, const double *r, double 
         }
         if (at) e->l[i * e->k + i] += hold;
         for (int64_t o = 0; o < e->n_out; o++)
-            e->w[i * e->n_out + o] = r[at * e->n_out + o] / n +
-                                     (at ? hold * (double)w[weight_at(e, group, o, at)] : 0);
+            e->w[i * e->n_out + o] =
+                r[at * e->n_out + o] / n + (at ? hold * (double)w[weight_at(e, group, o, at)] : 0);
     }
     if (!oct_factorize(e->l, e->k)) return false;
     oct_substitute(e->l, e->k, e->w, e->n_out);
@@ -433,8 +433,8 @@ static oct_status solve(const compensation *c, const moments *m, oct_arena *a, o
     equations e;
 
     *to = (oct_learned_layer){.node = l->node, .n_shift = l->at.c_out};
-    to->weight = oct_arena_array(c->a, (size_t)oct_tensor_len(l->node->in[1]->data) + 1,
-                                 sizeof(float));
+    to->weight =
+        oct_arena_array(c->a, (size_t)oct_tensor_len(l->node->in[1]->data) + 1, sizeof(float));
     to->shift = oct_arena_array(c->a, (size_t)l->at.c_out + 1, sizeof(float));
     if (!to->weight || !to->shift) return OCT_ERR_MEMORY;
     OCT_TRY(oct_rounding_make(l->point, OCT_ROUNDING_LSQ, a, &r));
@@ -477,11 +477,8 @@ static oct_status round_layer(compensation *c, rounded_layer *l, oct_learned *ou
 oct_status oct_compensate_block(oct_qmap *m, oct_graph *bound, const oct_block_values *values,
                                 int32_t block, oct_arena *a, oct_learned *out)
 {
-    compensation c = {.m = m,
-                      .bound = bound,
-                      .values = values,
-                      .block = &values->blocks->item[block],
-                      .a = a};
+    compensation c = {
+        .m = m, .bound = bound, .values = values, .block = &values->blocks->item[block], .a = a};
     oct_status st, put_back = OCT_OK;
 
     *out = (oct_learned){0};

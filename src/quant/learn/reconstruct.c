@@ -293,9 +293,8 @@ static oct_status judge(work *w)
     if (!(w->result->after <= w->result->before)) OCT_TRY(undo_last(w));
     if (!(w->result->after <= (1 - LEAST_GAIN) * w->result->before)) OCT_TRY(undo_all(w));
     for (int32_t b = 0; b < w->blocks.n; b++)
-        w->result->n_changed +=
-            OCT_MAX(w->changes[b].is_in ? w->changes[b].n_layers : 0,
-                    w->rounded[b].is_in ? w->rounded[b].n_layers : 0);
+        w->result->n_changed += OCT_MAX(w->changes[b].is_in ? w->changes[b].n_layers : 0,
+                                        w->rounded[b].is_in ? w->rounded[b].n_layers : 0);
     return OCT_OK;
 }
 

@@ -396,3 +396,28 @@ void oct_conv_window(const oct_conv_geometry *g, int d, int64_t o, int64_t *from
     *from = OCT_MIN(lo, g->kernel[d]);
     *to = OCT_MAX(OCT_MIN(hi, g->kernel[d]), *from);
 }
+
+float *oct_conv_sample(const oct_conv_geometry *g, int64_t group, const float *x, int64_t place,
+                       float *out)
+{
+    const int64_t n = g->c_in / g->group;
+    const int64_t top = place / g->out[1] * g->stride[0] - g->pad_begin[0];
+    const int64_t left = place % g->out[1] * g->stride[1] - g->pad_begin[1];
+
+    for (int64_t c = group * n; c < (group + 1) * n; c++)
+        for (int64_t i = 0; i < g->kernel[0]; i++)
+            for (int64_t j = 0; j < g->kernel[1]; j++) {
+                const int64_t h = top + i * g->dilation[0], v = left + j * g->dilation[1];
+                const bool is_in = h >= 0 && h < g->in[0] && v >= 0 && v < g->in[1];
+
+                *out++ = is_in ? x[(c * g->in[0] + h) * g->in[1] + v] : 0;
+            }
+    return out;
+}
+
+int64_t oct_conv_place(const oct_conv_geometry *g, int64_t n, int64_t picture, int64_t i)
+{
+    const int64_t size = oct_conv_geometry_out_size(g);
+
+    return (i * size / n + picture * 37) % size;
+}

@@ -56,6 +56,14 @@ int64_t oct_conv_geometry_macs(const oct_conv_geometry *g, bool is_transpose);
  * 0 if a size is not known. `with_pads`: padding is walked through as well. */
 int64_t oct_conv_geometry_taps(const oct_conv_geometry *g, bool with_pads);
 
+/* The window of x [c_in x in] that output `place` (by rows, 2-D) reads of the channels of a group,
+ * zeros where it lies outside: c_in / group * kernel numbers. Returns where the next one goes. */
+float *oct_conv_sample(const oct_conv_geometry *g, int64_t group, const float *x, int64_t place,
+                       float *out);
+
+/* `n` places of a picture spread over its outputs: the i-th, from another start in each picture. */
+int64_t oct_conv_place(const oct_conv_geometry *g, int64_t n, int64_t picture, int64_t i);
+
 /* One filter for each input channel. */
 static inline bool oct_conv_is_depthwise(const oct_conv_geometry *g)
 {

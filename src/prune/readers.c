@@ -149,31 +149,6 @@ typedef struct sampling {
     int64_t pictures;
 } sampling;
 
-/* Spread over the picture, from another place in each. */
-static int64_t place_of(const oct_reader *l, int64_t picture, int64_t i)
-{
-    const int64_t size = oct_conv_geometry_out_size(&l->at);
-
-    return (i * size / l->places + picture * 37) % size;
-}
-
-/* The window that an output reads, zeros where it is outside, and the constant. */
-static void sample_window(const oct_conv_geometry *g, const float *x, int64_t place, float *out)
-{
-    const int64_t top = place / g->out[1] * g->stride[0] - g->pad_begin[0];
-    const int64_t left = place % g->out[1] * g->stride[1] - g->pad_begin[1];
-
-    for (int64_t c = 0; c < g->c_in; c++)
-        for (int64_t i = 0; i < g->kernel[0]; i++)
-            for (int64_t j = 0; j < g->kernel[1]; j++) {
-                const int64_t h = top + i * g->dilation[0], v = left + j * g->dilation[1];
-                const bool is_in = h >= 0 && h < g->in[0] && v >= 0 && v < g->in[1];
-
-                *out++ = is_in ? x[(c * g->in[0] + h) * g->in[1] + v] : 0;
-            }
-    *out = 1;
-}
-
 static oct_status take(void *user, int32_t worker, oct_ctx *ctx, oct_run *run, int64_t picture)
 {
     const sampling *s = user;
@@ -186,8 +161,8 @@ static oct_status take(void *user, int32_t worker, oct_ctx *ctx, oct_run *run, i
 
         OCT_TRY(oct_run_output(run, i, &t));
         for (int64_t k = 0; k < l->places; k++)
-            sample_window(&l->at, t->data, place_of(l, picture, k),
-                          l->xs + (picture * l->places + k) * l->k);
+            *oct_conv_sample(&l->at, 0, t->data, oct_conv_place(&l->at, l->places, picture, k),
+                             l->xs + (picture * l->places + k) * l->k) = 1;
     }
     return OCT_OK;
 }

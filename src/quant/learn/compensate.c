@@ -113,14 +113,6 @@ static oct_status find_layers(compensation *c)
 
 /* --- samples --- */
 
-/* Spread over the picture, from another place in each. */
-static int64_t place_of(const rounded_layer *l, int64_t picture, int64_t i)
-{
-    const int64_t size = oct_conv_geometry_out_size(&l->at);
-
-    return (i * size / l->places + picture * 37) % size;
-}
-
 static void read_inputs(const compensation *c, oct_block_side side, int64_t picture,
                         const oct_block_run *r)
 {
@@ -154,31 +146,12 @@ static oct_status sample_outputs(compensation *c)
 
             for (int64_t k = 0; k < l->places; k++)
                 for (int64_t o = 0; o < n; o++)
-                    l->y[(p * l->places + k) * n + o] = r.out[i][o * size + place_of(l, p, k)];
+                    l->y[(p * l->places + k) * n + o] =
+                        r.out[i][o * size + oct_conv_place(&l->at, l->places, p, k)];
         }
     }
     oct_block_run_fini(&r);
     return st;
-}
-
-/* The window that an output reads of the channels of group g, zeros where it is outside; first the
- * constant. */
-static void sample_window(const oct_conv_geometry *g, int64_t group, const float *x, int64_t place,
-                          float *out)
-{
-    const int64_t n = g->c_in / g->group;
-    const int64_t top = place / g->out[1] * g->stride[0] - g->pad_begin[0];
-    const int64_t left = place % g->out[1] * g->stride[1] - g->pad_begin[1];
-
-    *out++ = 1;
-    for (int64_t c = group * n; c < (group + 1) * n; c++)
-        for (int64_t i = 0; i < g->kernel[0]; i++)
-            for (int64_t j = 0; j < g->kernel[1]; j++) {
-                const int64_t h = top + i * g->dilation[0], v = left + j * g->dilation[1];
-                const bool is_in = h >= 0 && h < g->in[0] && v >= 0 && v < g->in[1];
-
-                *out++ = is_in ? x[(c * g->in[0] + h) * g->in[1] + v] : 0;
-            }
 }
 
 /* --- second moments --- */
@@ -255,8 +228,13 @@ static oct_status add_pictures(const compensation *c, moments *m, source *from, 
 
         OCT_TRY(read_picture(c, from, c->pictures[p], &x));
         for (int64_t g = 0; g < l->at.group; g++)
-            for (int64_t i = 0; i < l->places; i++)
-                sample_window(&l->at, g, x, place_of(l, p, i), windows + (g * l->places + i) * k);
+            for (int64_t i = 0; i < l->places; i++) {
+                float *to = windows + (g * l->places + i) * k;
+
+                *to = 1;
+                (void)oct_conv_sample(&l->at, g, x, oct_conv_place(&l->at, l->places, p, i),
+                                      to + 1);
+            }
         m->y = l->y + p * l->places * l->at.c_out;
         oct_parallel_for(oct_ctx_threads(c->m->ctx), l->at.group * k, ROWS, add_rows, m);
     }

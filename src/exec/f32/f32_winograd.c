@@ -102,6 +102,9 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (!is_3x3(&g) || g.group != 1 || g.c_in < MIN_CHANNELS || g.c_out < MIN_CHANNELS)
         return false;
     is_variable = is_transpose(s) || !oct_conv_is_constant(p, s);
+    /* Simulated codes: plain sums of products of codes are exact, so that ties (of powers of two as
+     * scales there are many) are rounded as integers round them. */
+    if (p->options.simulate && !is_variable) return false;
     if (g.out[0] * g.out[1] * (is_variable ? g.batch : 1) < MIN_PIXELS) return false;
     return !is_variable || is_transpose(s) || !leads_to_kink(s->last->out[0], DEPTH);
 }

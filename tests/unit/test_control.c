@@ -267,6 +267,22 @@ static oct_status next(void *user, int64_t index, oct_tensor **tensors)
 }
 
 /* Three convolutions, of which "bad" has a channel that makes one scale for all useless. */
+static oct_dataset *four_items(fixture *f)
+{
+    const char *inputs[] = {"x"};
+    oct_source_options so;
+    oct_dataset *d = NULL;
+
+    oct_source_options_init(&so);
+    so.next = next;
+    so.user = f->ctx;
+    so.inputs = inputs;
+    so.n_inputs = 1;
+    so.size = 4;
+    assert_ok(f->ctx, oct_dataset_from_source(f->ctx, &so, &d));
+    return d;
+}
+
 static oct_value *convolution(fixture *f, const char *name, oct_value *x, float wide)
 {
     const oct_type type = oct_type_make(OCT_DTYPE_F32, 4, (int64_t[]){8, 8, 1, 1});
@@ -306,11 +322,9 @@ static oct_status always_bad(void *user, const oct_graph *g, double *score)
 static void restores_a_layer(void **state)
 {
     fixture *f = *state;
-    const char *inputs[] = {"x"};
     oct_control_summary s = {.struct_size = sizeof(s)};
     oct_control_step st = {.struct_size = sizeof(st)};
     oct_promise p = {.struct_size = sizeof(p)};
-    oct_source_options so;
     oct_control_options o;
     oct_dataset *d = NULL;
     oct_quantized *q = NULL;
@@ -324,13 +338,7 @@ static void restores_a_layer(void **state)
     x = convolution(f, "c", x, 1);
     x = convolution(f, "d", x, 1);
     assert_ok(f->ctx, oct_graph_add_output(f->g, x));
-    oct_source_options_init(&so);
-    so.next = next;
-    so.user = f->ctx;
-    so.inputs = inputs;
-    so.n_inputs = 1;
-    so.size = 4;
-    assert_ok(f->ctx, oct_dataset_from_source(f->ctx, &so, &d));
+    d = four_items(f);
 
     oct_control_options_init(&o);
     assert_fails(f->ctx, oct_quantize_controlled(f->g, d, NULL, &o, &q, NULL), OCT_ERR_ARG,
@@ -386,10 +394,8 @@ static oct_status few_roundings(void *user, const oct_graph *g, double *score)
 static void restores_what_has_no_weights(void **state)
 {
     fixture *f = *state;
-    const char *inputs[] = {"x"};
     oct_control_summary s = {.struct_size = sizeof(s)};
     oct_quantize_options how;
-    oct_source_options so;
     oct_control_options o;
     oct_dataset *d = NULL;
     oct_quantized *q = NULL;
@@ -404,13 +410,7 @@ static void restores_what_has_no_weights(void **state)
     y->producer->name = "product";
     y = convolution(f, "c", y, 1);
     assert_ok(f->ctx, oct_graph_add_output(f->g, y));
-    oct_source_options_init(&so);
-    so.next = next;
-    so.user = f->ctx;
-    so.inputs = inputs;
-    so.n_inputs = 1;
-    so.size = 4;
-    assert_ok(f->ctx, oct_dataset_from_source(f->ctx, &so, &d));
+    d = four_items(f);
     oct_quantize_options_init(&how);
     how.target = "npu-pow2";
     oct_control_options_init(&o);

@@ -48,7 +48,7 @@ static void weights_make_up_for_each_other(void **state)
     (void)state;
     oct_rng_init(&rng, 3);
     for (int round = 0; round < 50; round++) {
-        double w[N_TURN], q[N_TURN], near[N_TURN], pull = 0;
+        double w[N_TURN], q[N_TURN], near[N_TURN], pull = 0, found;
 
         make_moments(&rng, h);
         memcpy(l, h, sizeof(l));
@@ -59,7 +59,8 @@ static void weights_make_up_for_each_other(void **state)
             pull += i ? h[i] * (near[i] - w[i]) : 0;
         }
         near[0] -= pull / h[0];
-        oct_round_in_turn(l, N_TURN, unit, -7, 7, q, scratch);
+        found = oct_round_in_turn(l, N_TURN, unit, -7, 7, q, scratch);
+        assert_true(fabs(found - cost_of(h, q, w)) < 1e-9);
         for (int i = 1; i < N_TURN; i++) {
             const double code = q[i] / unit[i];
 

@@ -379,20 +379,25 @@ static void changes_can_be_taken_out(void **state)
     const oct_value *w = p.f->g->values[n->in[1]->id];
     const oct_tensor *was = w->data;
     const oct_qpoint *q = &p.m->points[activation_of(&p)];
-    oct_learned_layer layer = {n, zeros, shift, 4};
+    const oct_qpoint *of_weight = &p.m->points[oct_qmap_at(p.m, n, 1)];
+    const float weight_scale = of_weight->scale[0];
+    float other_scale[1] = {2 * weight_scale};
+    oct_learned_layer layer = {n, zeros, shift, 4, other_scale, 1};
     oct_learned_scale scale = {(int32_t)(q - p.m->points), .125f};
     const oct_learned learned = {&layer, 1, &scale, 1};
     oct_change c;
 
-    assert_true(oct_tensor_len(was) <= 4 * 4 * 9);
+    assert_true(oct_tensor_len(was) <= 4 * 4 * 9 && of_weight->n == 1);
     assert_ok(p.f->ctx, oct_change_make(p.f->ctx, &learned, a, &c));
     assert_ok(p.f->ctx, oct_change_swap(&c, p.m, p.f->g));
     assert_true(c.is_in && w->data != was && oct_tensor_get_f64(w->data, 1) == 0);
     assert_true(q->scale[0] == .125f && strstr(q->scale_by, "learned"));
+    assert_true(of_weight->scale[0] == 2 * weight_scale && strstr(of_weight->scale_by, "learned"));
     assert_true(oct_qmap_shift_of(p.m, n)->shift[2] == 3);
     assert_ok(p.f->ctx, oct_change_swap(&c, p.m, p.f->g));
     assert_true(!c.is_in && w->data == was);
     assert_true(q->scale[0] == .05f && !strstr(q->scale_by, "learned"));
+    assert_true(of_weight->scale[0] == weight_scale && !strstr(of_weight->scale_by, "learned"));
     assert_true(oct_qmap_shift_of(p.m, n)->shift[2] == 0);
     oct_change_fini(&c);
     oct_block_net_free(net);

@@ -11,6 +11,9 @@ typedef struct oct_layer_change {
     oct_tensor *other; /* the weights that the network does not have now; owned */
     float *shift;      /* to be added to its bias when the change goes in; NULL: nothing */
     int64_t n_shift;
+    float *scale; /* of the weights that the network does not have now; NULL: the same */
+    int64_t n_scale;
+    const char *scale_by; /* how these came about; NULL: learned */
 } oct_layer_change;
 
 /* Of an activation's scale. */

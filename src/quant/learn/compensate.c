@@ -30,6 +30,11 @@ enum {
 /* Of the mean square of an input: how far weights hold on to what they were. */
 static const double ridge = 0.02;
 
+/* Scales that are tried, in terms of what the weights alone asked for; the first is that. The best
+ * one depends on what is read: it is looked for with the codes that it would give. */
+static const float factors[] = {1,     0.95F, 0.9F, 0.85F, 0.8F, 0.75F, 0.7F,
+                                0.65F, 1.05F, 1.1F, 1.15F, 1.2F, 1.25F};
+
 /* A layer, and what is known of it. Of each group of channels: k = 1 + its inputs with the kernel;
  * the first is a constant 1, for the bias. */
 typedef struct rounded_layer {
@@ -283,19 +288,23 @@ static oct_status measure(const compensation *c, moments *m)
 
 /* --- one group of a layer --- */
 
-void oct_round_in_turn(const double *l, int64_t k, const double *unit, double low, double high,
-                       double *w, double *scratch)
+double oct_round_in_turn(const double *l, int64_t k, const double *unit, double low, double high,
+                         double *w, double *scratch)
 {
+    double error = 0;
+
     memset(scratch, 0, (size_t)k * sizeof(*scratch));
     for (int64_t j = k - 1; j >= 0; j--) {
         const double best = w[j] + scratch[j] / l[j * k + j];
         const double q = j ? unit[j] * fmin(fmax(rint(best / unit[j]), low), high) : best;
-        const double missed = w[j] - q;
+        const double missed = w[j] - q, left = l[j * k + j] * (best - q);
 
+        error += left * left;
         w[j] = q;
         for (int64_t i = 0; i < j; i++)
             scratch[i] += l[j * k + i] * missed;
     }
+    return error;
 }
 
 /* The equations of a group, in the order in which its weights are rounded: the last first. */
@@ -304,7 +313,7 @@ typedef struct equations {
     int64_t *order; /* inputs by how much they vary, after the constant */
     double *l;      /* [k][k]: factors of the moments */
     double *w;      /* [k][n_out]: the best weights that are not rounded */
-    double *row, *unit, *scratch;
+    double *row, *best, *unit, *scratch;
 } equations;
 
 typedef struct ranked {
@@ -329,9 +338,11 @@ static oct_status equations_new(const rounded_layer *l, oct_arena *a, equations 
     e->l = oct_arena_array(a, k * k, sizeof(*e->l));
     e->w = oct_arena_array(a, k * (size_t)e->n_out, sizeof(*e->w));
     e->row = oct_arena_array(a, k, sizeof(*e->row));
+    e->best = oct_arena_array(a, k, sizeof(*e->best));
     e->unit = oct_arena_array(a, k, sizeof(*e->unit));
     e->scratch = oct_arena_array(a, k, sizeof(*e->scratch));
-    return e->order && e->l && e->w && e->row && e->unit && e->scratch ? OCT_OK : OCT_ERR_MEMORY;
+    return e->order && e->l && e->w && e->row && e->best && e->unit && e->scratch ? OCT_OK
+                                                                                  : OCT_ERR_MEMORY;
 }
 
 /* Constants that are next to never there come first: they are rounded last. */
@@ -382,18 +393,40 @@ static bool set_up(const equations *e, const double *h, const double *r, double 
     return true;
 }
 
-static void round_group(const equations *e, const oct_rounding *r, int64_t group, float *w,
-                        float *bias)
+/* Rounds one output with a scale that is `factor` times what it was. */
+static double round_output(const equations *e, const oct_rounding *r, int64_t group, int64_t o,
+                           float factor)
 {
+    for (int64_t i = 0; i < e->k; i++) {
+        e->row[i] = e->w[i * e->n_out + o];
+        if (e->order[i])
+            e->unit[i] = (double)(r->unit[weight_at(e, group, o, e->order[i])] * factor);
+    }
+    return oct_round_in_turn(e->l, e->k, e->unit, (double)r->low, (double)r->high, e->row,
+                             e->scratch);
+}
+
+/* `factor`: of the scales of all outputs, where each may have its own; NULL: they stay. */
+static void round_group(const equations *e, const oct_rounding *r, int64_t group, float *w,
+                        float *bias, float *factor)
+{
+    const int n = factor ? (int)(sizeof(factors) / sizeof(*factors)) : 1;
+
     for (int64_t o = 0; o < e->n_out; o++) {
-        for (int64_t i = 0; i < e->k; i++) {
-            e->row[i] = e->w[i * e->n_out + o];
-            if (e->order[i]) e->unit[i] = (double)r->unit[weight_at(e, group, o, e->order[i])];
+        const int64_t at = group * e->n_out + o;
+        double least = INFINITY;
+
+        for (int t = 0; t < n; t++) {
+            const double error = round_output(e, r, group, o, factors[t]);
+
+            if (t && !(error < least)) continue;
+            least = error;
+            memcpy(e->best, e->row, (size_t)e->k * sizeof(*e->best));
+            if (factor) factor[at] = factors[t];
         }
-        oct_round_in_turn(e->l, e->k, e->unit, (double)r->low, (double)r->high, e->row, e->scratch);
-        bias[group * e->n_out + o] = (float)e->row[0];
+        bias[at] = (float)e->best[0];
         for (int64_t i = 1; i < e->k; i++)
-            w[weight_at(e, group, o, e->order[i])] = (float)e->row[i];
+            w[weight_at(e, group, o, e->order[i])] = (float)e->best[i];
     }
 }
 
@@ -415,6 +448,11 @@ static oct_status solve(const compensation *c, const moments *m, oct_arena *a, o
         oct_arena_array(c->a, (size_t)oct_tensor_len(l->node->in[1]->data) + 1, sizeof(float));
     to->shift = oct_arena_array(c->a, (size_t)l->at.c_out + 1, sizeof(float));
     if (!to->weight || !to->shift) return OCT_ERR_MEMORY;
+    if (l->point->n == l->at.c_out && !l->point->spec.is_pow2) {
+        to->n_scale = l->at.c_out;
+        if (!(to->scale = oct_arena_array(c->a, (size_t)to->n_scale + 1, sizeof(float))))
+            return OCT_ERR_MEMORY;
+    }
     OCT_TRY(oct_rounding_make(l->point, OCT_ROUNDING_LSQ, a, &r));
     OCT_TRY(equations_new(l, a, &e));
     for (int64_t g = 0; g < l->at.group; g++) {
@@ -422,8 +460,10 @@ static oct_status solve(const compensation *c, const moments *m, oct_arena *a, o
 
         OCT_TRY(find_order(&e, h, a));
         if (!set_up(&e, h, m->r + g * e.k * e.n_out, n, g, w)) return OCT_OK;
-        round_group(&e, &r, g, to->weight, to->shift);
+        round_group(&e, &r, g, to->weight, to->shift, to->scale);
     }
+    for (int64_t o = 0; o < to->n_scale; o++)
+        to->scale[o] *= l->point->scale[o];
     for (int64_t o = 0; o < l->at.c_out; o++)
         to->shift[o] -= b[o] + (s ? s->shift[o] : 0);
     out->n_layers = 1;

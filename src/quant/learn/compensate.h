@@ -22,8 +22,9 @@ oct_status oct_compensate_block(oct_qmap *m, oct_graph *bound, const oct_block_v
  * Codes of one output's weights: minimises (q - w)' h (q - w), h = l l' (l by rows, k x k), over
  * whole q in [low, high] for weights 1 .. k - 1, the last first; weight 0 takes any number. `unit`
  * is the size of a step of each weight; w is replaced by q * unit. `scratch` has k elements.
+ * Returns the minimum that was found.
  */
-void oct_round_in_turn(const double *l, int64_t k, const double *unit, double low, double high,
-                       double *w, double *scratch);
+double oct_round_in_turn(const double *l, int64_t k, const double *unit, double low, double high,
+                         double *w, double *scratch);
 
 #endif

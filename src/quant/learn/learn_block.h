@@ -22,6 +22,8 @@ typedef struct oct_learned_layer {
     float *weight; /* values that have codes */
     float *shift;  /* to be added to its bias; NULL: nothing */
     int64_t n_shift;
+    float *scale; /* of its weights, one for each channel; NULL: as they were */
+    int64_t n_scale;
 } oct_learned_layer;
 
 /* A point of the qmap, and its scale. */

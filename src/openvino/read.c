@@ -255,6 +255,17 @@ static oct_status read_const(oct_from_ir *r, const oct_ir_layer *l)
     return OCT_OK;
 }
 
+/* Rows set the results that octet has: indices of MaxPool are none of them. */
+static oct_status check_operands(const oct_from_ir *r, const oct_ir_layer *l)
+{
+    for (int32_t i = 0; i < l->n_in; i++)
+        if (!oct_from_ir_in(r, l, i))
+            return oct_from_ir_fail(r, l, OCT_ERR_UNSUPPORTED,
+                                    "it reads result %d of layer '%.100s', which octet cannot read",
+                                    (int)l->in[i].port, r->ir.layers[l->in[i].layer].name);
+    return OCT_OK;
+}
+
 static oct_status read_layer(oct_from_ir *r, const oct_ir_layer *l)
 {
     oct_from_ir_fn fn = oct_from_ir_find(l->type);
@@ -263,6 +274,7 @@ static oct_status read_layer(oct_from_ir *r, const oct_ir_layer *l)
     r->b = (oct_builder){.g = r->g, .prefix = l->name};
     if (l->data) return read_const(r, l);
     if (strcmp(l->type, "Parameter") == 0) return read_parameter(r, l);
+    OCT_TRY(check_operands(r, l));
     if (strcmp(l->type, "Result") == 0) return read_result(r, l);
     OCT_TRY(fn(r, l));
     for (int32_t i = 0; i < l->n_out; i++)

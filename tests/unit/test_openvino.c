@@ -106,11 +106,15 @@ static void integers_stay_integers(void **state)
     "<?xml version=\"1.0\"?><net name=\"n\" version=\"11\"><layers>" layers                        \
     "</layers><edges>" edges "</edges></net>"
 #define PARAMETER                                                                                  \
-    "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,2\" "        \
+    "<layer id=\"0\" name=\"x\" type=\"Parameter\" version=\"opset1\"><data shape=\"1,2,3\" "      \
     "element_type=\"f32\"/><output><port id=\"0\" precision=\"FP32\"/></output></layer>"
 #define RELU(id)                                                                                   \
     "<layer id=\"" id "\" name=\"r" id "\" type=\"ReLU\" version=\"opset1\"><input><port "         \
     "id=\"0\"/></input><output><port id=\"1\" precision=\"FP32\"/></output></layer>"
+#define POOL                                                                                       \
+    "<layer id=\"1\" name=\"pool\" type=\"MaxPool\" version=\"opset8\"><data kernel=\"1\" "        \
+    "strides=\"1\" pads_begin=\"0\" pads_end=\"0\"/><input><port id=\"0\"/></input><output>"       \
+    "<port id=\"1\"/><port id=\"2\"/></output></layer>"
 #define CONST(size)                                                                                \
     "<layer id=\"0\" name=\"c\" type=\"Const\" version=\"opset1\"><data element_type=\"f32\" "     \
     "shape=\"2\" offset=\"0\" size=\"" size "\"/><output><port id=\"0\" precision=\"FP32\"/>"      \
@@ -249,6 +253,12 @@ static void broken_files_are_refused(void **state)
         {NET(CONST("8"), ""), "net.bin"},
         {NET(PARAMETER "<layer id=\"1\" name=\"odd\" type=\"Odd\" version=\"opset1\"/>", ""),
          "Odd (layer 'odd')"},
+        {NET(PARAMETER POOL "<layer id=\"2\" name=\"p\" type=\"PReLU\" version=\"opset1\"><input>"
+                            "<port id=\"0\"/><port id=\"1\"/></input><output><port id=\"2\"/>"
+                            "</output></layer>",
+             EDGE("0", "0", "1") EDGE("0", "0", "2") "<edge from-layer=\"1\" from-port=\"2\" "
+                                                     "to-layer=\"2\" to-port=\"1\"/>"),
+         "reads result 1 of layer 'pool'"},
     };
     files *t = *state;
 

@@ -7,7 +7,8 @@ Float networks, also with --half: within 1e-4 (half: 2e-2) of the output's large
 networks for target openvino: as many convolutions in INT8 as OpenVINO makes of the ONNX file of the
 same network, and the same answers as from that file. A network in the form QOperator, which OpenVINO
 cannot read from ONNX, gives ONNX Runtime's class from octet's IR (in float: its weights have zero
-points, which OpenVINO's integer layers have not). --quick: one network.
+points, which OpenVINO's integer layers have not). Recurrent networks, as IR that OpenVINO makes of ONNX
+read by octet and as octet's IR in OpenVINO: within 1e-5 of ONNX Runtime. --quick: one network.
 One line for each file, then `N passed, N failed, N skipped`.
 """
 
@@ -17,10 +18,12 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import openvino
 
 import peers
+import recurrent
 
 FLOAT = ("yolov8n", "mobilenet_v1_0.25_224", "nanodet_m_416", "picodet_s_416", "yolox_nano_416")
 Q_OPERATOR = "mobilenetv2_qoperator"
@@ -100,32 +103,65 @@ def check_q_operators(program, network, folder):
     return None
 
 
+def check_recurrent(program, model, writes, folder):
+    inputs = {"x": recurrent.numbers(recurrent.STEPS, recurrent.BATCH, recurrent.INPUT)}
+    onnx.save(model, str(folder / "net.onnx"))
+    session = ort.InferenceSession(str(folder / "net.onnx"), providers=["CPUExecutionProvider"])
+    names, want = [o.name for o in session.get_outputs()], session.run(None, inputs)
+    openvino.save_model(openvino.convert_model(folder / "net.onnx"), folder / "theirs.xml",
+                        compress_to_fp16=False)
+    got = peers.octet_run(program, folder / "theirs.xml", inputs, folder)
+    error = worst([got[peers.file_name(n)] for n in names], want)
+    if not error <= 1e-5:
+        return f"read by octet differs by {error:.2g}"
+    if writes:
+        octet(program, "export", folder / "net.onnx", "-o", folder / "own.xml", "--force")
+        error = worst(answers(compiled(folder / "own.xml"), inputs, names), want)
+    return None if error <= 1e-5 else f"written by octet differs by {error:.2g}"
+
+
+def check_cell(program, model, folder):
+    inputs = {p.any_name: recurrent.numbers(*p.shape) for p in model.inputs}
+    openvino.save_model(model, folder / "cell.xml", compress_to_fp16=False)
+    names = [p.any_name for p in model.outputs]
+    want = answers(compiled(folder / "cell.xml"), inputs, names)
+    got = peers.octet_run(program, folder / "cell.xml", inputs, folder)
+    error = worst([got[peers.file_name(n)] for n in names], want)
+    return None if error <= 1e-5 else f"differs by {error:.2g}"
+
+
+def jobs_of(program, quick, folder):
+    """Name of each check and what does it."""
+    networks = [(n, peers.DATA / "models" / f"{n}.onnx", peers.DATA / "coco" / "calib")
+                for n in FLOAT]
+    networks.append(("yolo_nas_bccd_folded",
+                     peers.DATA / "yolo-nas" / "yolo_nas_bccd_folded.onnx",
+                     peers.DATA / "bccd" / "images"))
+    for name, model, images in networks[-1:] if quick else networks:
+        yield f"{name} float", lambda: check_float(program, model, folder)
+        yield f"{name} INT8", lambda: check_integers(program, model, images, folder)
+    for name, model, writes in recurrent.networks():
+        yield name, lambda: check_recurrent(program, model, writes, folder)
+    for name, model in recurrent.cells():
+        yield name, lambda: check_cell(program, model, folder)
+    if not quick:
+        yield Q_OPERATOR, lambda: check_q_operators(program, peers.by_name(Q_OPERATOR), folder)
+
+
 def main():
     program, quick = sys.argv[1], "--quick" in sys.argv
     passed = failed = 0
 
     peers.need_shared("check_openvino")
-    jobs = [(n, peers.DATA / "models" / f"{n}.onnx", peers.DATA / "coco" / "calib") for n in FLOAT]
-    jobs.append(("yolo_nas_bccd_folded", peers.DATA / "yolo-nas" / "yolo_nas_bccd_folded.onnx",
-                 peers.DATA / "bccd" / "images"))
-    for name, model, images in jobs[-1:] if quick else jobs:
-        with tempfile.TemporaryDirectory() as folder:
-            for kind, check in (("float", lambda: check_float(program, model, Path(folder))),
-                                ("INT8", lambda: check_integers(program, model, images,
-                                                                Path(folder)))):
-                try:
-                    why = check()
-                except RuntimeError as error:
-                    why = str(error)
-                passed += why is None
-                failed += why is not None
-                print(f"{'ok' if why is None else 'FAILED'} {name} {kind}{': ' + why if why else ''}")
-    if not quick:
-        with tempfile.TemporaryDirectory() as folder:
-            why = check_q_operators(program, peers.by_name(Q_OPERATOR), Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        for name, check in jobs_of(program, quick, Path(folder)):
+            try:
+                why = check()
+            except RuntimeError as error:
+                why = str(error)
             passed += why is None
             failed += why is not None
-            print(f"{'ok' if why is None else 'FAILED'} {Q_OPERATOR}{': ' + why if why else ''}")
+            print(f"{'ok' if why is None else 'FAILED'} {name}{': ' + why if why else ''}", flush=True)
     print(f"{passed} passed, {failed} failed, 0 skipped")
     sys.exit(failed > 0)
 

@@ -259,6 +259,28 @@ static void blocks_have_gradients(void **state)
     finish(&p);
 }
 
+/* Places that count nothing have no error, those that count twice have twice as much. */
+static void places_count(void **state)
+{
+    placed p;
+    oct_arena *a;
+    oct_block_net *net = net_of(&p, *state, "octet", 1, true, 1, &a);
+    const int64_t n = oct_objects_places(&net->block->out[0]->type);
+    double loss[3];
+
+    assert_true(n > 0 && net->counts[0][0] == 1);
+    for (int times = 0; times < 3; times++) {
+        for (int64_t i = 0; i < n; i++)
+            net->counts[0][i] = (float)times;
+        assert_ok(net->ctx, oct_block_net_step(net));
+        loss[times] = oct_block_net_loss(net);
+    }
+    assert_true(loss[0] == 0 && loss[1] > 0 && fabs(loss[2] / loss[1] - 2) < 1e-5);
+    oct_block_net_free(net);
+    oct_arena_free(a);
+    finish(&p);
+}
+
 /* What is beyond the codes is the largest value that has one: smooth in the scale. */
 static void scales_have_gradients(void **state)
 {
@@ -636,6 +658,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(rounding_has_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(changes_can_be_taken_out, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_have_gradients, setup, teardown),
+        cmocka_unit_test_setup_teardown(places_count, setup, teardown),
         cmocka_unit_test_setup_teardown(scales_have_gradients, setup, teardown),
         cmocka_unit_test_setup_teardown(exponents_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(scores_keep_their_range, setup, teardown),

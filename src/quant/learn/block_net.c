@@ -10,6 +10,7 @@
 #include "op/grad/rules.h"
 #include "op/op.h"
 #include "op/quant.h"
+#include "quant/learn/objects.h"
 #include "quant/lower/lower.h"
 #include "quant/solve/solve.h"
 
@@ -226,14 +227,29 @@ static void start_values(maker *k)
 
 /* --- the loss --- */
 
-static oct_value *mean_square(oct_builder *b, oct_value *x)
+/* `counts`: what elements count, NULL: all the same. */
+static oct_value *mean_square(oct_builder *b, oct_value *x, oct_value *counts)
 {
     oct_node *n;
-    oct_value *in[] = {oct_emit(b, &oct_op_mul, x, x, NULL)};
+    oct_value *square = oct_emit(b, &oct_op_mul, x, x, NULL);
+    oct_value *in[] = {counts ? oct_emit(b, &oct_op_mul, square, counts, NULL) : square};
 
     n = b->status ? NULL : oct_emit_node(b, &oct_op_reduce_mean, in, 1, 1);
     oct_emit_int(b, n, "keepdims", 0);
     return oct_emitted(b, n);
+}
+
+/* An input with what the places of output i count; NULL: it has none. */
+static oct_status add_counts(maker *k, int32_t i, oct_value **out)
+{
+    const oct_type *t = &k->net->block->out[i]->type;
+    const char *name = oct_arena_printf(k->g->arena, "counts%d.learned", (int)i);
+    oct_type plane = *t;
+
+    if (!oct_objects_places(t)) return OCT_OK;
+    plane.dim[1] = 1;
+    if (!name || !(*out = oct_value_new(k->g, name, &plane))) return OCT_ERR_MEMORY;
+    return oct_graph_add_input(k->g, *out);
 }
 
 static oct_status add_loss(maker *k, const double *weight)
@@ -242,11 +258,12 @@ static oct_status add_loss(maker *k, const double *weight)
 
     for (int32_t i = 0; i < b->n_out; i++) {
         const char *name = oct_arena_printf(k->g->arena, "target%d.learned", (int)i);
-        oct_value *y = k->g->outputs[i], *e, *t;
+        oct_value *y = k->g->outputs[i], *counts = NULL, *e, *t;
 
         if (!name || !(t = oct_value_new(k->g, name, &b->out[i]->type))) return OCT_ERR_MEMORY;
         OCT_TRY(oct_graph_add_input(k->g, t));
-        e = mean_square(&k->b, oct_emit(&k->b, &oct_op_sub, y, t, NULL));
+        OCT_TRY(add_counts(k, i, &counts));
+        e = mean_square(&k->b, oct_emit(&k->b, &oct_op_sub, y, t, NULL), counts);
         e = oct_emit(&k->b, &oct_op_mul, e, oct_scalar(&k->b, (float)weight[i]), NULL);
         k->loss = k->loss ? oct_emit(&k->b, &oct_op_add, k->loss, e, NULL) : e;
         OCT_TRY(k->b.status);
@@ -283,7 +300,7 @@ static oct_status bind(oct_block_net *net, const oct_value *v, float **out)
     return oct_run_bind_input(net->run, v->name, *out, size);
 }
 
-/* Inputs of the graph: those of the block, the parameters, the targets. */
+/* Inputs of the graph: those of the block, the parameters, each target with its counts. */
 static oct_status bind_all(maker *k)
 {
     oct_block_net *net = k->net;
@@ -295,8 +312,14 @@ static oct_status bind_all(maker *k)
     for (int32_t i = 0; i < p->n; i++)
         OCT_TRY(oct_run_bind_input(net->run, p->v[i].name, net->values + p->v[i].offset,
                                    (size_t)p->v[i].len * sizeof(float)));
-    for (int32_t i = 0; i < b->n_out; i++)
-        OCT_TRY(bind(net, k->g->inputs[b->n_in + p->n + i], &net->target[i]));
+    for (int32_t i = 0, at = b->n_in + p->n; i < b->n_out; i++) {
+        const int64_t n = oct_objects_places(&b->out[i]->type);
+
+        OCT_TRY(bind(net, k->g->inputs[at++], &net->target[i]));
+        if (n) OCT_TRY(bind(net, k->g->inputs[at++], &net->counts[i]));
+        for (int64_t c = 0; c < n; c++)
+            net->counts[i][c] = 1;
+    }
     return OCT_OK;
 }
 
@@ -306,7 +329,7 @@ static oct_status make(maker *k, const double *weight)
     const oct_block *b = net->block;
     oct_plan_options o;
 
-    net->memory = oct_calloc(net->ctx, (size_t)(b->n_in + b->n_out) + 1, sizeof(*net->memory));
+    net->memory = oct_calloc(net->ctx, (size_t)(b->n_in + 2 * b->n_out) + 1, sizeof(*net->memory));
     net->layers = oct_calloc(net->ctx, (size_t)b->n_layers + 1, sizeof(*net->layers));
     net->scales = oct_calloc(net->ctx, (size_t)k->m->n_points + 1, sizeof(*net->scales));
     k->learned = oct_arena_array(k->g->arena, (size_t)(b->n_layers * 2 + k->m->n_points) + 1,
@@ -314,6 +337,7 @@ static oct_status make(maker *k, const double *weight)
     if (!net->memory || !net->layers || !net->scales || !k->learned) return OCT_ERR_MEMORY;
     net->in = net->memory;
     net->target = net->memory + b->n_in;
+    net->counts = net->target + b->n_out;
     OCT_TRY(replace_pairs(k));
     OCT_TRY(take_layers(k));
     if (!net->n_layers) return OCT_OK;
@@ -360,7 +384,7 @@ void oct_block_net_free(oct_block_net *n)
     if (!n) return;
     oct_run_free(n->run);
     oct_plan_free(n->plan);
-    for (int32_t i = 0; n->memory && i < n->block->n_in + n->block->n_out; i++)
+    for (int32_t i = 0; n->memory && i < n->block->n_in + 2 * n->block->n_out; i++)
         oct_free(n->ctx, n->memory[i]);
     oct_free(n->ctx, n->memory);
     oct_free(n->ctx, n->layers);

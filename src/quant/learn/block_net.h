@@ -65,11 +65,13 @@ typedef struct oct_block_net {
     oct_block_scale *scales;
     int32_t n_scales;
     float **in, **target; /* to be filled before each step */
-    float **memory;       /* inputs, then targets: owned */
+    float **counts;       /* of each target: what its places count, 1 at first; NULL: no places */
+    float **memory;       /* inputs, targets, counts: owned */
 } oct_block_net;
 
 /*
- * The loss is the sum over the block's outputs of weight[i] * mean squared error. Weights that
+ * The loss is the sum over the block's outputs of weight[i] * mean squared error, places by what
+ * they count. Weights that
  * several nodes read, and those with zero points, are not learned. The values begin with the float
  * weights, and with biases as bias correction left them.
  *

@@ -206,17 +206,30 @@ void oct_block_values_read(const oct_block_values *s, oct_block_side side, const
 
 /* --- computing --- */
 
+int64_t oct_block_values_counts(const oct_block_values *s, const oct_value *v, int64_t picture,
+                                float *scratch)
+{
+    const int64_t n = s->objects.cells ? oct_objects_places(&v->type) : 0;
+
+    scratch[0] = 1;
+    if (n) oct_objects_spread(&s->objects, picture, &v->type, scratch);
+    return n ? n : 1;
+}
+
+/* `scratch` has room for the value twice. */
 static void compare(const oct_block_values *s, const oct_value *v, int64_t picture, const float *y,
                     float *scratch, oct_block_error *e)
 {
+    float *counts = scratch + len_of(v);
+    const int64_t n = oct_block_values_counts(s, v, picture, counts);
     double error = 0, power = 0;
 
     oct_block_values_read(s, OCT_SIDE_EXACT, v, picture, scratch);
     for (int64_t i = 0; i < len_of(v); i++) {
-        const double d = (double)(y[i] - scratch[i]);
+        const double d = (double)(y[i] - scratch[i]), w = (double)counts[i % n];
 
-        error += d * d;
-        power += (double)scratch[i] * (double)scratch[i];
+        error += w * d * d;
+        power += w * (double)scratch[i] * (double)scratch[i];
     }
     e->error += error / (double)len_of(v);
     e->power += power / (double)len_of(v);
@@ -258,7 +271,7 @@ oct_status oct_block_values_compute(oct_block_values *s, int32_t index, const oc
     }
     for (int32_t i = 0; errors && i < 2 * b->n_out; i++)
         errors[i] = (oct_block_error){0};
-    if (!st && !(scratch = oct_arena_array(a, (size_t)most + 1, sizeof(float))))
+    if (!st && !(scratch = oct_arena_array(a, (size_t)most * 2 + 1, sizeof(float))))
         st = OCT_ERR_MEMORY;
     if (!st) st = oct_block_run_new(g, b, side == OCT_SIDE_NOW, a, &r);
     if (!st) st = compute(s, b, &r, side, scratch, errors);

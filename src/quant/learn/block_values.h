@@ -9,6 +9,7 @@
 
 #include "feed/feed.h"
 #include "quant/learn/block_net.h"
+#include "quant/learn/objects.h"
 
 typedef enum oct_block_side { OCT_SIDE_EXACT, OCT_SIDE_NOW, OCT_SIDES } oct_block_side;
 
@@ -20,6 +21,7 @@ typedef struct oct_block_values {
     uint16_t **data[OCT_SIDES]; /* by value id: [picture, element]; NULL: not computed, or done */
     int32_t *last;              /* by value id: the last block that reads it; -1: none does */
     float *low, *high;          /* by value id: see oct_block_values_bound(); 0 and 0: no bounds */
+    oct_objects objects;        /* what places count in errors */
 } oct_block_values;
 
 /*
@@ -40,11 +42,17 @@ oct_status oct_block_values_bound(oct_block_values *s, const oct_qmap *m, oct_ar
 const float *oct_block_values_within(const oct_block_values *s, const oct_value *v, const float *y,
                                      float *scratch);
 
+/* What the elements of a plane of v count, into `scratch`, and how many they are; a value that is
+ * no feature map is one plane of one element that counts 1. */
+int64_t oct_block_values_counts(const oct_block_values *s, const oct_value *v, int64_t picture,
+                                float *scratch);
+
 /* One value of one picture. */
 void oct_block_values_read(const oct_block_values *s, oct_block_side side, const oct_value *v,
                            int64_t picture, float *to);
 
-/* Squared error of each output of a block, and the power of the exact one, over some pictures. */
+/* Squared error of each output of a block, and the power of the exact one, over some pictures,
+ * places by what they count. */
 typedef struct oct_block_error {
     double error, power;
 } oct_block_error;
@@ -64,6 +72,12 @@ void oct_block_values_done(oct_block_values *s, int32_t b);
 static inline bool oct_block_holds_out(int64_t picture)
 {
     return picture % 8 == 3;
+}
+
+/* The i-th picture that is held out. */
+static inline int64_t oct_block_held_out(int64_t i)
+{
+    return i * 8 + 3;
 }
 
 #endif

@@ -164,9 +164,11 @@ static oct_status sample_outputs(compensation *c)
 /* Sums of products of all groups: h [group][k][k], the lower half, and r [group][k][outputs]. */
 typedef struct moments {
     const rounded_layer *l;
-    const float *x; /* windows of a picture: [group][place][k] */
-    const float *y; /* [place][c_out] */
+    const float *x;      /* windows of a picture: [group][place][k] */
+    const float *y;      /* [place][c_out] */
+    const float *counts; /* [place] */
     double *h, *r;
+    double sum; /* of what all samples count */
 } moments;
 
 /* Rows of all groups, one after the other. */
@@ -185,7 +187,8 @@ static void add_rows(void *arg, int64_t begin, int64_t end)
 
             memset(sum, 0, (size_t)(i + 1) * sizeof(*sum));
             for (int64_t p = s; p < last; p++) {
-                const float *x = m->x + (group * m->l->places + p) * k, v = x[i];
+                const float *x = m->x + (group * m->l->places + p) * k;
+                const float v = x[i] * m->counts[p];
                 const float *y = m->y + p * n_y + first;
 
                 if (v == 0) continue;
@@ -220,18 +223,37 @@ static oct_status read_picture(const compensation *c, source *s, int64_t picture
     return OCT_OK;
 }
 
+/* What the sampled places of a picture count, and their sum. */
+static double weigh_places(const compensation *c, const rounded_layer *l, int64_t p, float *counts)
+{
+    const int64_t height = l->at.out[0], width = l->at.out[1];
+    double sum = 0;
+
+    for (int64_t i = 0; i < l->places; i++) {
+        const int64_t at = oct_conv_place(&l->at, l->places, p, i);
+
+        counts[i] = oct_objects_at(&c->values->objects, c->pictures[p], at / width, at % width,
+                                   height, width);
+        sum += (double)counts[i];
+    }
+    return sum;
+}
+
 static oct_status add_pictures(const compensation *c, moments *m, source *from, oct_arena *a)
 {
     const rounded_layer *l = m->l;
     const int64_t k = l->k, n = l->at.group * l->places * k;
     float *windows = oct_arena_array(a, (size_t)n + 1, sizeof(*windows));
+    float *counts = oct_arena_array(a, (size_t)l->places + 1, sizeof(*counts));
 
-    if (!windows) return OCT_ERR_MEMORY;
+    if (!windows || !counts) return OCT_ERR_MEMORY;
     m->x = windows;
+    m->counts = counts;
     for (int64_t p = 0; p < c->n_pictures; p++) {
         const float *x;
 
         OCT_TRY(read_picture(c, from, c->pictures[p], &x));
+        m->sum += weigh_places(c, l, p, counts);
         for (int64_t g = 0; g < l->at.group; g++)
             for (int64_t i = 0; i < l->places; i++) {
                 float *to = windows + (g * l->places + i) * k;
@@ -438,7 +460,6 @@ static oct_status solve(const compensation *c, const moments *m, oct_arena *a, o
     const rounded_layer *l = m->l;
     const float *w = l->node->in[1]->data->data, *b = l->node->in[2]->data->data;
     const oct_qshift *s = oct_qmap_shift_of(c->m, l->node);
-    const double n = (double)(c->n_pictures * l->places);
     oct_learned_layer *to = &out->layers[0];
     oct_rounding r;
     equations e;
@@ -459,7 +480,7 @@ static oct_status solve(const compensation *c, const moments *m, oct_arena *a, o
         const double *h = m->h + g * e.k * e.k;
 
         OCT_TRY(find_order(&e, h, a));
-        if (!set_up(&e, h, m->r + g * e.k * e.n_out, n, g, w)) return OCT_OK;
+        if (!set_up(&e, h, m->r + g * e.k * e.n_out, m->sum, g, w)) return OCT_OK;
         round_group(&e, &r, g, to->weight, to->shift, to->scale);
     }
     for (int64_t o = 0; o < to->n_scale; o++)

@@ -97,17 +97,19 @@ static oct_status compute_exact(oct_guard *s, const oct_graph *g, const oct_bloc
 
     for (int32_t i = 0; i < s->whole.n_out; i++)
         most = OCT_MAX(most, len_of(s->whole.out[i]));
-    if (!st && !(scratch = oct_arena_array(a, (size_t)most + 1, sizeof(float))))
+    if (!st && !(scratch = oct_arena_array(a, (size_t)most * 2 + 1, sizeof(float))))
         st = OCT_ERR_MEMORY;
     for (int64_t p = 0; p < s->pictures && !st; p++) {
         st = execute(s, &r, p);
         for (int32_t i = 0; i < s->whole.n_out && !st; i++) {
             const oct_value *v = s->whole.out[i];
             const float *y = oct_block_values_within(values, v, r.out[i], scratch);
+            float *counts = scratch + len_of(v);
+            const int64_t n = oct_block_values_counts(values, v, oct_block_held_out(p), counts);
 
             oct_f32_to_f16_n(y, len_of(v), s->exact[i] + p * len_of(v));
             for (int64_t k = 0; k < len_of(v); k++)
-                s->power[i] += (double)y[k] * (double)y[k];
+                s->power[i] += (double)counts[k % n] * (double)y[k] * (double)y[k];
         }
     }
     oct_block_run_fini(&r);
@@ -120,7 +122,7 @@ oct_status oct_guard_new(const oct_graph *g, const oct_block_values *values, oct
 {
     int64_t n = 0;
 
-    *out = (oct_guard){.ctx = g->ctx};
+    *out = (oct_guard){.ctx = g->ctx, .values = values};
     for (int64_t p = 0; p < values->pictures; p++)
         out->pictures += oct_block_holds_out(p);
     OCT_TRY(find_whole(g, values, a, &out->whole));
@@ -139,15 +141,21 @@ oct_status oct_guard_new(const oct_graph *g, const oct_block_values *values, oct
     return compute_exact(out, g, values);
 }
 
+/* `scratch` has room for the value twice. */
 static double error_of(const oct_guard *s, int32_t i, int64_t picture, const float *y,
                        float *scratch)
 {
-    const int64_t n = len_of(s->whole.out[i]);
+    const oct_value *v = s->whole.out[i];
+    const int64_t n = len_of(v);
+    float *counts = scratch + n;
+    const int64_t plane =
+        oct_block_values_counts(s->values, v, oct_block_held_out(picture), counts);
     double error = 0;
 
     oct_f16_to_f32_n(s->exact[i] + picture * n, n, scratch);
     for (int64_t k = 0; k < n; k++)
-        error += (double)(y[k] - scratch[k]) * (double)(y[k] - scratch[k]);
+        error +=
+            (double)counts[k % plane] * (double)(y[k] - scratch[k]) * (double)(y[k] - scratch[k]);
     return s->power[i] > 0 ? error / s->power[i] : 0;
 }
 
@@ -161,7 +169,8 @@ static oct_status measure_lowered(const oct_guard *s, const oct_graph *lowered, 
 
     for (int32_t i = 0; i < s->whole.n_out; i++)
         most = OCT_MAX(most, len_of(s->whole.out[i]));
-    if (!(scratch = oct_arena_array(a, (size_t)most + 1, sizeof(*scratch)))) return OCT_ERR_MEMORY;
+    if (!(scratch = oct_arena_array(a, (size_t)most * 2 + 1, sizeof(*scratch))))
+        return OCT_ERR_MEMORY;
     st = oct_block_run_new(lowered, &s->whole, true, a, &r);
     for (int64_t p = 0; p < s->pictures && !st; p++) {
         st = execute(s, &r, p);

@@ -10,11 +10,12 @@
 
 typedef struct oct_guard {
     oct_ctx *ctx;
-    oct_block whole;  /* all blocks as one */
-    int64_t pictures; /* held out */
-    uint16_t **in;    /* by input: [picture, element], as float16 */
-    uint16_t **exact; /* by output: what the float network gives */
-    double *power;    /* by output */
+    const oct_block_values *values; /* tell what places count */
+    oct_block whole;                /* all blocks as one */
+    int64_t pictures;               /* held out */
+    uint16_t **in;                  /* by input: [picture, element], as float16 */
+    uint16_t **exact;               /* by output: what the float network gives */
+    double *power;                  /* by output */
 } oct_guard;
 
 /* Computes the float network `g` on the pictures that are held out. `values` still has its inputs.

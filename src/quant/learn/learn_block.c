@@ -194,6 +194,10 @@ static oct_status sum_gradients(learner *l)
         for (int32_t i = 0; i < l->block->n_out; i++)
             oct_block_values_read(l->values, OCT_SIDE_EXACT, l->block->out[i], picture,
                                   l->net->target[i]);
+        for (int32_t i = 0; i < l->block->n_out && l->values->objects.cells; i++)
+            if (l->net->counts[i])
+                oct_objects_spread(&l->values->objects, picture, &l->block->out[i]->type,
+                                   l->net->counts[i]);
         OCT_TRY(oct_block_net_step(l->net));
         for (int32_t i = 0; i < p->n; i++)
             l->at_net[i] = oct_block_net_grad(l->net, i);

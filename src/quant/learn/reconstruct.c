@@ -11,7 +11,7 @@
 #include "quant/lower/lower.h"
 #include "quant/solve/solve.h"
 
-#define VALUE_BYTES ((size_t)384 << 20)
+#define VALUE_BYTES ((size_t)512 << 20)
 
 enum {
     BLOCK_SIZE = 4,
@@ -298,6 +298,14 @@ static oct_status judge(work *w)
     return OCT_OK;
 }
 
+/* Only then errors are so large that it matters where they are. */
+static bool has_few_bits(const oct_qmap *m)
+{
+    for (int32_t i = 0; i < m->n_points; i++)
+        if (m->points[i].role == OCT_QROLE_WEIGHT && m->points[i].spec.bits < 8) return true;
+    return false;
+}
+
 static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, oct_arena *names)
 {
     oct_reconstruction *out = w->result;
@@ -317,6 +325,9 @@ static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, o
         return oct_fail(w->m->ctx, OCT_ERR_ARG,
                         "%lld pictures are too few for blocks to learn from: %d are the least",
                         (long long)out->pictures, (int)LEAST_PICTURES);
+    if (has_few_bits(w->m))
+        OCT_TRY(oct_objects_find(w->bound, o->family, w->values.data[OCT_SIDE_EXACT],
+                                 w->values.pictures, w->arena, &w->values.objects));
     OCT_TRY(oct_guard_new(w->bound, &w->values, w->arena, &w->guard));
     return oct_guard_measure(&w->guard, w->m, &out->before);
 }

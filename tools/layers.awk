@@ -30,7 +30,7 @@ BEGIN {
     may["cli"] = ""
     # Inside quant, in processing order: each sees itself and those before it.
     n_quant = split("spec target qmap activation_after npu place observe solve fallback lower learn raise " \
-                    "io correct heal diagnose scales provenance npu_check retarget half quantized quantize", names, " ")
+                    "io correct heal bits diagnose scales provenance npu_check retarget half quantized quantize", names, " ")
     for (i = 1; i <= n_quant; i++) order[names[i]] = i
     # A recipe fills in the options of others, and asks for the names that their tables list.
     may_see_public["recipe"] = "tensor graph exec detect prune quant train"

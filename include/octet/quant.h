@@ -77,14 +77,14 @@ typedef struct oct_quantize_options {
     const char *source;      /**< path of the float file: its name and SHA-256 go into the result */
     const char *settings;    /**< goes into the result: how it was made, see oct_recipe_line() */
     size_t override_size;    /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
-    int32_t weight_bits;     /**< 2 to 8; below 8 not of the first, the last and the smallest
-                                  layers; 0: the target's */
+    int32_t weight_bits;     /**< 2 to 8; below 8 not of the first, the last and the most
+                                  sensitive layers; 0: the target's */
     int32_t activation_bits; /**< 4, 6, 8, 16; 0: the target's */
     int32_t bias_bits;       /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
     int32_t hard_activations;  /**< 1: HardSwish and HardSigmoid in place of SiLU and Sigmoid */
     int32_t adaround;          /**< 1: learn which weights are rounded up, block by block */
     int32_t lsq;               /**< 1: learn weights and biases through rounding, block by block */
-    int32_t reconstruct_steps; /**< of learning, for each block; 0: 500 */
+    int32_t reconstruct_steps; /**< of learning, for each block; 0: 500, few bits 1000 */
     double reconstruct_rate;   /**< of learning, in steps of the scale for lsq; 0: the usual */
     int32_t block_size;        /**< how many layers deep a block is, about; 0: 4 */
     const char *range_low, *range_high; /**< of ranges "estimator", which they imply:

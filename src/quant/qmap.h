@@ -65,8 +65,9 @@ typedef struct oct_qpoint {
      */
     int64_t *moved;
     int64_t n_moved;
-    bool only_given; /* ACT: only there because the network's output is an integer tensor */
-    int32_t next;    /* another point of the same consumer, or -1; set by oct_qmap_add() */
+    bool may_have_8_bits; /* WEIGHT: fewer were asked for, and not for this layer by name */
+    bool only_given;      /* ACT: only there because the network's output is an integer tensor */
+    int32_t next;         /* another point of the same consumer, or -1; set by oct_qmap_add() */
 } oct_qpoint;
 
 /* What correction adds to a node's bias (made if it has none). */

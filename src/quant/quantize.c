@@ -13,6 +13,7 @@
 #include "detect/input_preprocess.h"
 #include "op/op.h"
 #include "pass/pass.h"
+#include "quant/bits/few_bits.h"
 #include "quant/fallback/fallback.h"
 #include "quant/lower/lower.h"
 #include "quant/observe/calibrate.h"
@@ -114,6 +115,11 @@ static oct_status set_ort_signs(job *j)
 static oct_status solve_weights(job *j)
 {
     return oct_solve_weights(j->q->m, j->q->target, &j->q->o);
+}
+
+static oct_status choose_bits(job *j)
+{
+    return oct_few_bits_choose(j->q->m, j->q->bound, j->q->target, &j->q->o, j->f);
 }
 
 static oct_status fit_npu_shifts(job *j)
@@ -248,6 +254,7 @@ static const struct stage {
     {"ORT signs", set_ort_signs, OCT_QWRITES_SCALES, 0},
     {"weight scales", solve_weights, OCT_QWRITES_SCALES, 0},
     {"the file's weight scales", take_weights, OCT_QWRITES_SCALES, FROM_CODES},
+    {"bits of weights", choose_bits, OCT_QWRITES_SCALES, PICTURES | FROM_FLOAT},
     {"NPU shifts", fit_npu_shifts, OCT_QWRITES_SCALES, 0},
     {"bias correction", correct_bias, OCT_QWRITES_SHIFTS, FROM_FLOAT},
     {"reconstruction", reconstruct, OCT_QWRITES_SHIFTS | OCT_QWRITES_SCALES, FROM_FLOAT},

@@ -9,13 +9,6 @@
 /* Below 8 bits rounding is coarse: clipping the few largest weights costs less. */
 #define COARSE_RANGES "mse"
 
-/* Fewer bits make files smaller: the smallest layers, with this share of all weights together,
- * would add little to that. They are more than half of the layers of a small detector, first ones
- * and depthwise ones, which rounding hurts most. Noise of yolox_nano on pictures held out, and its
- * file, with none of them in 8 bits .0227 and 707 kB, .05 .0186 and 729 kB, .1 .0165 and 751 kB,
- * .15 .0154 and 774 kB; all in 8 bits .0112 and 1150 kB. */
-#define SMALL_LAYERS 0.1
-
 enum { USUAL_BITS = 8 };
 
 static bool is_layer(const oct_qmap *m, const oct_node *n)
@@ -66,6 +59,13 @@ static int by_count(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
+void oct_weight_bits(oct_qpoint *p, const oct_target *t, const oct_quantize_options *o, int bits)
+{
+    p->spec.bits = bits;
+    p->spec.is_narrow = bits >= USUAL_BITS && t->weight.is_narrow;
+    p->observer = bits < USUAL_BITS && !o->weight_ranges ? COARSE_RANGES : NULL;
+}
+
 /* Layers between others get the bits, but for the smallest of them. */
 static oct_status set_few_bits(oct_placer *p, const oct_quantize_options *o)
 {
@@ -89,9 +89,9 @@ static oct_status set_few_bits(oct_placer *p, const oct_quantize_options *o)
     qsort(layer, (size_t)n, sizeof(*layer), by_count);
     for (int32_t i = 0; i < n; i++) {
         kept += (double)layer[i].n;
-        if (kept <= SMALL_LAYERS * all) continue;
-        layer[i].point->spec.bits = o->weight_bits;
-        if (!o->weight_ranges) layer[i].point->observer = COARSE_RANGES;
+        layer[i].point->may_have_8_bits = true;
+        if (kept > OCT_FEW_BITS_SPARED * all)
+            oct_weight_bits(layer[i].point, p->t, o, o->weight_bits);
     }
     return OCT_OK;
 }

@@ -215,6 +215,8 @@ static oct_status change_act(oct_qmap *m, int32_t at, const oct_quant_override *
 static oct_status change_weight(oct_qmap *m, oct_qpoint *p, const oct_quant_override *o)
 {
     if (o->weight_bits) p->spec.bits = o->weight_bits;
+    if (o->weight_bits || o->weight_ranges) p->may_have_8_bits = false;
+    p->spec.is_narrow = p->spec.is_narrow && p->spec.bits >= 8;
     if (o->per_tensor) p->spec.axis = OCT_QSPEC_PER_TENSOR;
     return set_observer(m, p, o->weight_ranges);
 }

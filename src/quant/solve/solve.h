@@ -51,6 +51,10 @@ oct_status oct_solve_point_again(oct_qmap *m, int32_t point, const oct_calibrati
                                  const char *kind, double percentile, bool *done);
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o);
 
+/* One weight again, whose spec is another now. */
+oct_status oct_solve_weight_again(oct_qmap *m, int32_t point, const oct_target *t,
+                                  const oct_quantize_options *o);
+
 /* A solved weight gets the scales of another point if it is a product of them and codes of its
  * type; *fits tells. */
 oct_status oct_weight_take_scales(oct_qmap *m, int32_t point, const oct_qpoint *from, oct_arena *a,

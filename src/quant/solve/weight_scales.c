@@ -163,6 +163,24 @@ static oct_status solve_weight(oct_qmap *m, int32_t i, const char *kind, oct_are
     return by ? oct_qpoint_set(m, i, scale, zero, l.n, by) : OCT_ERR_MEMORY;
 }
 
+static const char *kind_of(const oct_qpoint *p, const oct_target *t, const oct_quantize_options *o)
+{
+    if (p->role != OCT_QROLE_WEIGHT) return "max";
+    return p->observer ? p->observer : o->weight_ranges ? o->weight_ranges : t->weight_ranges;
+}
+
+oct_status oct_solve_weight_again(oct_qmap *m, int32_t i, const oct_target *t,
+                                  const oct_quantize_options *o)
+{
+    oct_arena *a = oct_arena_new(m->ctx);
+    oct_status st;
+
+    m->points[i].scale_by = NULL;
+    st = a ? solve_weight(m, i, kind_of(&m->points[i], t, o), a) : OCT_ERR_MEMORY;
+    oct_arena_free(a);
+    return st;
+}
+
 oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantize_options *o)
 {
     oct_arena *a = oct_arena_new(m->ctx);
@@ -170,15 +188,12 @@ oct_status oct_solve_weights(oct_qmap *m, const oct_target *t, const oct_quantiz
 
     for (int32_t i = 0; i < m->n_points && !st; i++) {
         oct_qpoint *p = &m->points[i];
-        const char *kind = p->observer        ? p->observer
-                           : o->weight_ranges ? o->weight_ranges
-                                              : t->weight_ranges;
         oct_weight_axes ax;
 
         if (p->state != OCT_QSTATE_ACTIVE || !p->value->data) continue;
         if (p->role == OCT_QROLE_WEIGHT && p->node && oct_weight_axes_of(p->node, &ax))
             st = find_fold(m, p, &ax, a);
-        if (!st) st = solve_weight(m, i, p->role == OCT_QROLE_WEIGHT ? kind : "max", a);
+        if (!st) st = solve_weight(m, i, kind_of(p, t, o), a);
         oct_arena_reset(a);
     }
     oct_arena_free(a);

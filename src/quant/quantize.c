@@ -160,6 +160,7 @@ static oct_status reconstruct(job *j)
 
     if (!oct_reconstruct_wanted(&q->o)) return OCT_OK;
     OCT_TRY(oct_graph_clone(q->bound, &q->exact));
+    OCT_TRY(oct_graph_clone(q->g, &q->unlearned));
     OCT_TRY(oct_reconstruct(q->m, q->bound, j->f, &q->o, q->arena, &q->learned));
     q->corrected.learned = q->learned.n_changed;
     oct_qmap_free(q->before); /* with these weights it says nothing any more */

@@ -134,6 +134,7 @@ void oct_quantized_free(oct_quantized *q)
     oct_qmap_free(q->file);
     oct_graph_free(q->bound);
     oct_graph_free(q->exact);
+    oct_graph_free(q->unlearned);
     oct_graph_free(q->g);
     oct_arena_free(q->arena);
     oct_free(q->ctx, q);
@@ -147,6 +148,11 @@ const oct_graph *oct_quantized_graph(const oct_quantized *q)
 oct_graph *oct_quantized_float(const oct_quantized *q)
 {
     return q->g;
+}
+
+const oct_graph *oct_quantized_unlearned(const oct_quantized *q)
+{
+    return q->unlearned ? q->unlearned : q->g;
 }
 
 oct_qmap *oct_quantized_map(const oct_quantized *q)

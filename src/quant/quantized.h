@@ -21,7 +21,8 @@ struct oct_quantized {
     oct_qmap *file;            /* what it was quantized with before; NULL: it was float */
     oct_retargeted from_file;
     oct_graph *bound; /* the same with the shapes of the data */
-    oct_graph *exact; /* that before blocks learned other weights; NULL: none did */
+    oct_graph *exact;     /* that before blocks learned other weights; NULL: none did */
+    oct_graph *unlearned; /* and the network, with its own shapes */
     oct_reconstruction learned;
     oct_qmap *m;
     oct_healing healed; /* what was mended in it */
@@ -44,6 +45,9 @@ oct_status oct_quantized_measure(oct_quantized *q, oct_feed *f);
 /* The network that is quantized, and its qmap. Learning changes both. */
 oct_graph *oct_quantized_float(const oct_quantized *q);
 oct_qmap *oct_quantized_map(const oct_quantized *q);
+
+/* The former as it was before blocks learned other weights. */
+const oct_graph *oct_quantized_unlearned(const oct_quantized *q);
 
 /* The quantized network as both are now, with the same notes on its origin. The caller frees it. */
 oct_status oct_quantized_lower(const oct_quantized *q, oct_graph **out);

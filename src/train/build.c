@@ -209,21 +209,22 @@ static oct_status start_optimizer(oct_train *t)
 }
 
 /*
- * With hard activations the network that is trained computes something else than the one that came:
- * a loss without labels compares with the latter. NULL: it is the same, or another was given.
+ * The network that is quantized is not the one that came: blocks may have learned other weights,
+ * and with hard activations it computes something else. A loss without labels compares with what
+ * came. NULL: it is the network that is trained, or another was given.
  */
-static oct_status find_soft(const oct_train *t, const oct_graph *g, const oct_train_options *o,
-                            oct_graph **out)
+static oct_status find_teacher(const oct_train *t, const oct_graph *g, const oct_train_options *o,
+                               oct_graph **out)
 {
-    if (!t->qat || !o->quantize->hard_activations || !t->s.loss->has_no_labels || t->has_teacher)
-        return OCT_OK;
-    return oct_quantize_normalise(g, out);
+    if (!t->qat || !t->s.loss->has_no_labels || t->has_teacher) return OCT_OK;
+    if (o->quantize->hard_activations) return oct_quantize_normalise(g, out);
+    return oct_graph_clone(oct_qat_as_it_came(t->qat), out);
 }
 
 oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *d,
                            const oct_train_options *o)
 {
-    oct_graph *adapted = NULL, *soft = NULL;
+    oct_graph *adapted = NULL, *teacher = NULL;
     oct_status st;
 
     t->has_teacher = o->teacher && o->teacher_weight >= 0;
@@ -237,10 +238,10 @@ oct_status oct_train_build(oct_train *t, const oct_graph *g, const oct_dataset *
     OCT_TRY(adapt_norms(t, g, o, &adapted));
     if (adapted) g = adapted;
     st = quantize(t, g, d, o);
-    if (!st) st = find_soft(t, g, o, &soft);
-    if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, soft, o);
+    if (!st) st = find_teacher(t, g, o, &teacher);
+    if (!st) st = build_with_frozen(t, t->qat ? oct_qat_network(t->qat) : g, teacher, o);
     if (!st) st = start_pruning(t, g, o);
-    oct_graph_free(soft);
+    oct_graph_free(teacher);
     if (!st) st = start_sparsity(t, t->qat ? oct_qat_network(t->qat) : g, o);
     oct_graph_free(adapted);
     OCT_TRY(st);

@@ -18,6 +18,7 @@
 struct oct_qat {
     oct_ctx *ctx;
     oct_quantized *quantized;
+    oct_graph *as_it_came; /* before learning changed weights and biases */
     oct_fake *fake;
     double freeze_scales; /* share of the steps */
 };
@@ -43,6 +44,7 @@ oct_status oct_qat_new(const oct_graph *g, const oct_dataset *images, const oct_
     q->ctx = g->ctx;
     q->freeze_scales = s->freeze_scales;
     st = quantize(q, g, images, o);
+    if (!st) st = oct_graph_clone(oct_quantized_unlearned(q->quantized), &q->as_it_came);
     if (!st)
         st = oct_fake_new(oct_quantized_float(q->quantized), oct_quantized_map(q->quantized), &fake,
                           &q->fake);
@@ -58,6 +60,7 @@ void oct_qat_free(oct_qat *q)
 {
     if (!q) return;
     oct_fake_free(q->fake);
+    oct_graph_free(q->as_it_came);
     oct_quantized_free(q->quantized);
     oct_free(q->ctx, q);
 }
@@ -70,6 +73,11 @@ const oct_quantized *oct_qat_quantized(const oct_qat *q)
 const oct_graph *oct_qat_network(const oct_qat *q)
 {
     return oct_quantized_float(q->quantized);
+}
+
+const oct_graph *oct_qat_as_it_came(const oct_qat *q)
+{
+    return q->as_it_came;
 }
 
 void oct_qat_hook(oct_qat *q, oct_train_net_options *net)

@@ -24,6 +24,9 @@ void oct_qat_free(oct_qat *q); /* accepts NULL */
 
 const oct_quantized *oct_qat_quantized(const oct_qat *q); /* by calibration alone */
 
+/* The network before blocks learned its weights and biases took what correction adds: a teacher. */
+const oct_graph *oct_qat_as_it_came(const oct_qat *q);
+
 /* The network that is trained: simplified, float, with constants for scales; and how its graph for
  * training gets the rounding. */
 const oct_graph *oct_qat_network(const oct_qat *q);

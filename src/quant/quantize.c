@@ -416,6 +416,7 @@ static oct_status open_network(oct_quantized *q, const oct_graph *g, const oct_d
     } else {
         if (heals(q)) OCT_TRY(oct_heal_channels(q->g, q->arena, &q->cured, &n_cured));
         OCT_TRY(oct_correct_graph(q->g, images, &q->o, &q->corrected));
+        if (q->target->flags & OCT_TARGET_DFL_SUMS) OCT_TRY(oct_centre_bins(q->g));
         q->corrected.healed = n_cured;
     }
     return open_part(q, images, f);

@@ -576,9 +576,48 @@ static void checks_settings(void **state)
     assert_false(oct_corrections_any(&done));
 }
 
+/* --- sums over bins --- */
+
+static void centre(files *t, void *user)
+{
+    (void)user;
+    assert_ok(t->ctx, oct_centre_bins(t->f->g));
+}
+
+/* Distances 0 .. 7 times a half, with a bias or without, behind a Softmax over the bins. */
+static void counts_bins_from_the_middle(void **state)
+{
+    const conv_case k = {8, 1, 1, 1, 1, 0, 1};
+    files *t = *state;
+
+    for (int has_bias = 0; has_bias < 2; has_bias++) {
+        oct_value *p, *y;
+        const float *w, *b;
+        oct_rng rng;
+
+        restart(t->f);
+        oct_rng_init(&rng, 9);
+        p = emit(t->f, &oct_op_softmax, picture(t->f, 1, 8, 4, 25), NULL);
+        assert_ok(t->ctx, oct_node_set_int(p->producer, "axis", 1));
+        y = conv(t->f, &rng, p, &k);
+        if (!has_bias) assert_ok(t->ctx, oct_node_set_input(y->producer, 2, NULL));
+        for (int i = 0; i < 8; i++)
+            ((float *)y->producer->in[1]->data->data)[i] = .5f * (float)i;
+        output(t->f, y);
+        stays(t, centre, NULL);
+        w = y->producer->in[1]->data->data;
+        b = y->producer->in[2]->data->data;
+        for (int i = 0; i < 8; i++)
+            assert_true(w[i] == -w[7 - i]);
+        assert_true(w[7] == 1.75f);
+        if (!has_bias) assert_true(b[0] == 1.75f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(counts_bins_from_the_middle, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(equalizes_chains, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(leaves_other_neighbours_alone, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(aligns_channels, setup_files, teardown_files),

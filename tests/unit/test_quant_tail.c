@@ -35,36 +35,80 @@ static oct_value *softmax(placed *p, oct_value *x, int64_t axis)
     return infer(p->f, s);
 }
 
-/* Head, distribution, fixed projection, boxes joined with scores: as YOLOv8 ends. */
+/* As YOLOv8 ends. */
+typedef struct yolo_end {
+    oct_value *a, *head, *r, *s, *box, *y;
+} yolo_end;
+
+/* Head, distribution, fixed projection, boxes joined with scores. */
+static void end_as_yolo(placed *p, yolo_end *e)
+{
+    const conv_case project = {4, 1, 1, 1, 1, 0, 1};
+    oct_value *score;
+
+    e->a = layer(p, "a", image(p, 3), 8);
+    e->head = layer(p, "head", silu(p, e->a), 4);
+    e->r = reshape(p->f, e->head, 4, (int64_t[]){1, 4, 1, 64});
+    name_node(e->r, "decode");
+    e->s = softmax(p, e->r, 1);
+    e->box = conv(p->f, &p->rng, e->s, &project);
+    score = emit(p->f, &oct_op_sigmoid, reshape(p->f, e->head, 4, (int64_t[]){1, 4, 1, 64}), NULL);
+    e->y = join(p, e->box, score, 1);
+    output(p, e->y);
+}
+
 static void a_projection_behind_softmax_is_tail(void **state)
 {
     placed p;
     found t;
-    oct_value *x, *a, *head, *r, *s, *box, *score, *y;
-    const conv_case project = {4, 1, 1, 1, 1, 0, 1};
+    yolo_end e;
 
     start(&p, *state, "octet");
-    x = image(&p, 3);
-    a = layer(&p, "a", x, 8);
-    head = layer(&p, "head", silu(&p, a), 4);
-    r = reshape(p.f, head, 4, (int64_t[]){1, 4, 1, 64});
-    name_node(r, "decode");
-    s = softmax(&p, r, 1);
-    box = conv(p.f, &p.rng, s, &project);
-    score = emit(p.f, &oct_op_sigmoid, reshape(p.f, head, 4, (int64_t[]){1, 4, 1, 64}), NULL);
-    y = join(&p, box, score, 1);
-    output(&p, y);
+    end_as_yolo(&p, &e);
     find_tail(&p, "auto", &t);
-    assert_false(in_tail(&t, a));
-    assert_false(in_tail(&t, head));
-    assert_true(in_tail(&t, r) && in_tail(&t, s) && in_tail(&t, box) && in_tail(&t, y));
+    assert_false(in_tail(&t, e.a));
+    assert_false(in_tail(&t, e.head));
+    assert_true(in_tail(&t, e.r) && in_tail(&t, e.s) && in_tail(&t, e.box) && in_tail(&t, e.y));
     assert_string_equal(t.text, "tail of 6 nodes from 'decode' on: boxes and scores are put "
                                 "together there; kept in float");
     oct_arena_free(t.a);
     find_tail(&p, "off", &t);
     assert_null(t.text);
-    assert_false(in_tail(&t, y));
+    assert_false(in_tail(&t, e.y));
     oct_arena_free(t.a);
+}
+
+/* OpenVINO's convolutions are integer even there, unless the user says where the tail begins. */
+static void some_targets_sum_bins_in_integers(void **state)
+{
+    static const struct {
+        const char *target, *tail, *reason;
+    } rows[] = {
+        {"octet", "auto", "tail"},
+        {"openvino", "auto", NULL},
+        {"openvino", NULL, NULL},
+        {"openvino", "decode", "tail"},
+    };
+
+    for (size_t i = 0; i < OCT_COUNT(rows); i++) {
+        placed p;
+        yolo_end e;
+
+        restart(*state);
+        start(&p, *state, rows[i].target);
+        end_as_yolo(&p, &e);
+        p.o.tail = rows[i].tail;
+        place(&p);
+        if (rows[i].reason) {
+            assert_string_equal(reason(&p, e.box), rows[i].reason);
+            assert_null(strstr(p.m->tail_text, "bins"));
+        } else {
+            assert_null(reason(&p, e.box));
+            assert_true(is_active(&p, e.s));
+            assert_non_null(strstr(p.m->tail_text, "kept in float, but for 1 sum over bins"));
+        }
+        finish(&p);
+    }
 }
 
 static void a_classifier_has_its_softmax_alone(void **state)
@@ -189,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_projection_behind_softmax_is_tail, setup, teardown),
+        cmocka_unit_test_setup_teardown(some_targets_sum_bins_in_integers, setup, teardown),
         cmocka_unit_test_setup_teardown(a_classifier_has_its_softmax_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(a_written_out_softmax_makes_scores, setup, teardown),
         cmocka_unit_test_setup_teardown(an_exp_alone_is_no_box, setup, teardown),

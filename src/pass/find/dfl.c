@@ -14,15 +14,20 @@ static bool is_softmax_of_bins(const oct_node *n)
     return axis && (axis->i == 1 || axis->i == -3);
 }
 
-/* Is it a 1x1 convolution of all channels to one, without bias? */
-static bool is_weighted_sum(const oct_node *n, int64_t bins)
+/* Is it a 1x1 convolution of all channels to one? */
+static bool is_weighted_sum(const oct_node *n)
 {
     const oct_tensor *w = oct_node_is(n, &oct_op_conv) ? oct_node_const(n, 1) : NULL;
     oct_conv_geometry g;
 
-    return w && !oct_node_in(n, 2) && w->type.dtype == OCT_DTYPE_F32 && w->type.dim[0] == 1 &&
+    return w && oct_node_in(n, 0) && w->type.dtype == OCT_DTYPE_F32 && w->type.dim[0] == 1 &&
            !oct_conv_geometry_conv(n, &n->in[0]->type, &w->type, &g) && g.n == 2 &&
-           oct_conv_is_pointwise(&g) && g.group == 1 && g.c_in == bins;
+           oct_conv_is_pointwise(&g) && g.group == 1;
+}
+
+bool oct_dfl_is_sum(const oct_node *n)
+{
+    return is_weighted_sum(n) && is_softmax_of_bins(n->in[0]->producer);
 }
 
 bool oct_dfl_find(const oct_node *split, oct_dfl *out)
@@ -44,7 +49,8 @@ bool oct_dfl_find(const oct_node *split, oct_dfl *out)
     m.softmax = oct_sole_user(m.transpose->out[0]);
     if (!is_softmax_of_bins(m.softmax)) return false;
     m.sum = oct_sole_user(m.softmax->out[0]);
-    if (!is_weighted_sum(m.sum, m.bins)) return false;
+    if (!oct_dfl_is_sum(m.sum) || oct_node_in(m.sum, 2)) return false;
+    if (m.sum->in[1]->type.dim[1] != m.bins) return false;
     *out = m;
     return true;
 }

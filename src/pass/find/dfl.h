@@ -16,4 +16,7 @@ typedef struct oct_dfl {
 
 bool oct_dfl_find(const oct_node *split, oct_dfl *out);
 
+/* Is it such a Conv of a Softmax over its bins? It may have a bias. */
+bool oct_dfl_is_sum(const oct_node *n);
+
 #endif

@@ -42,6 +42,10 @@ oct_status oct_align_again(oct_value *v, const double *x, int64_t n, oct_arena *
 /* hard_activations.c: HardSwish and HardSigmoid in place of SiLU and Sigmoid, before all others. */
 oct_status oct_harden(oct_graph *g, const char *tail, int32_t *n_changed);
 
+/* centre_bins.c: sums over the bins of DFL count from the middle bin, for targets that compute them
+ * in integers. */
+oct_status oct_centre_bins(oct_graph *g);
+
 /* How many places each of these found to work on; -1: it was not asked for. */
 typedef struct oct_corrections {
     int32_t equalized, smoothed, aligned, hardened;

@@ -6,6 +6,7 @@
 
 #include "op/channels.h"
 #include "op/op.h"
+#include "pass/find/dfl.h"
 #include "pass/rewrite.h"
 #include "quant/place/place_parts.h"
 
@@ -385,6 +386,24 @@ static oct_status read_scopes(oct_placer *p, const oct_quantize_options *o)
     return OCT_OK;
 }
 
+/* Sums over the bins of DFL lie in the tail, but some targets compute them in integers. */
+static oct_status take_sums(oct_placer *p, const oct_quantize_options *o, uint8_t *is_tail)
+{
+    const bool is_auto = !o->tail || strcmp(o->tail, "auto") == 0;
+    int32_t n_sums = 0;
+
+    if (!(p->t->flags & OCT_TARGET_DFL_SUMS) || !is_auto) return OCT_OK;
+    for (const oct_node *n = p->g->first; n; n = n->next) {
+        if (!is_tail[n->id] || !oct_dfl_is_sum(n)) continue;
+        is_tail[n->id] = 0;
+        n_sums++;
+    }
+    if (!n_sums) return OCT_OK;
+    p->m->tail_text = oct_arena_printf(p->m->arena, "%s, but for %d sum%s over bins",
+                                       p->m->tail_text, (int)n_sums, n_sums == 1 ? "" : "s");
+    return p->m->tail_text ? OCT_OK : OCT_ERR_MEMORY;
+}
+
 static oct_status place(oct_placer *p, const oct_quantize_options *o)
 {
     const size_t n_nodes = (size_t)p->g->root->n_node_ids + 1;
@@ -398,6 +417,7 @@ static oct_status place(oct_placer *p, const oct_quantize_options *o)
     p->is_divisor = oct_arena_alloc(p->a, n_values);
     if (!is_tail || !p->is_wanted || !p->is_read_float || !p->is_divisor) return OCT_ERR_MEMORY;
     OCT_TRY(oct_tail_find(p->g, o->tail, p->m->arena, is_tail, &p->m->tail_text));
+    OCT_TRY(take_sums(p, o, is_tail));
     OCT_TRY(read_scopes(p, o));
     if (is_transformer) ignore_for_transformer(p);
     keep_divisors(p);

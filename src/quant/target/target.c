@@ -154,7 +154,7 @@ static const oct_target table[] = {
         .bias = OCT_BIAS_FLOAT,
         .concat = OCT_CONCAT_SHARE,
         .flags = OCT_TARGET_CHANNELS_AT_DEPTHWISE | OCT_TARGET_DEPTHWISE_ALONE |
-                 OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_MAY_STAY_FLOAT,
+                 OCT_TARGET_FUSES_ACTIVATION | OCT_TARGET_MAY_STAY_FLOAT | OCT_TARGET_DFL_SUMS,
         .ops = openvino_ops,
         .act_ranges = "mse_wide",
         .channel_ranges = "minmax",

@@ -33,6 +33,7 @@ enum {
     OCT_TARGET_FUSES_RESIDUAL = 1u << 4,   /* conv + Add (+ act) without a point between */
     OCT_TARGET_QDQ_AFTER_MOVES = 1u << 5,  /* a Q/DQ pair after MaxPool, Reshape.., same scale */
     OCT_TARGET_INPUTS_ONLY = 1u << 6,      /* points only where weighted operators read */
+    OCT_TARGET_DFL_SUMS = 1u << 7,         /* sums over the bins of DFL are integer, too */
     OCT_TARGET_CONST_OPERANDS = 1u << 8,   /* constants of Add, Mul.. are quantized as well */
     OCT_TARGET_SOFTMAX_LAST = 1u << 9,     /* Softmax is slow along any axis but the last */
     OCT_TARGET_CHANNELS_LAST = 1u << 10,   /* integer tensors are NHWC: other rewrites are fast */

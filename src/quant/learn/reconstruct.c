@@ -16,8 +16,7 @@
 enum {
     BLOCK_SIZE = 4,
     STEPS = 500,
-    FEW_BITS_STEPS = 1000, /* noise still falls: yolox_nano .0152 after 500, .0141 after 1000 */
-    LEAST_PICTURES = 4,    /* the fourth is the first that is held out */
+    LEAST_PICTURES = 4, /* the fourth is the first that is held out */
     /* With few steps AdaRound's way from the middle to codes was no better than going straight
      * through the rounding (yolox_nano, 4-bit weights, 40 steps), and took twice the time. Where it
      * begins to pay was not measured. */
@@ -50,19 +49,11 @@ bool oct_reconstruct_wanted(const oct_quantize_options *o)
     return o->adaround || o->lsq;
 }
 
-static bool has_few_bits(const oct_qmap *m)
-{
-    for (int32_t i = 0; i < m->n_points; i++)
-        if (m->points[i].role == OCT_QROLE_WEIGHT && m->points[i].spec.bits < 8) return true;
-    return false;
-}
-
 static oct_status read_settings(const oct_qmap *m, const oct_quantize_options *o,
                                 oct_learn_settings *out)
 {
-    const int32_t usual = has_few_bits(m) ? FEW_BITS_STEPS : STEPS;
-    const int32_t steps = o->reconstruct_steps > 0 ? o->reconstruct_steps : usual;
-    const bool lsq = o->lsq || o->reconstruct_steps < LEAST_ADAROUND_STEPS;
+    const int32_t steps = o->reconstruct_steps > 0 ? o->reconstruct_steps : STEPS;
+    const bool lsq = o->lsq || steps < LEAST_ADAROUND_STEPS;
 
     if (o->adaround && o->lsq)
         return oct_fail(m->ctx, OCT_ERR_ARG, "adaround and lsq: one of them only");
@@ -307,6 +298,14 @@ static oct_status judge(work *w)
     return OCT_OK;
 }
 
+/* Only then errors are so large that it matters where they are. */
+static bool has_few_bits(const oct_qmap *m)
+{
+    for (int32_t i = 0; i < m->n_points; i++)
+        if (m->points[i].role == OCT_QROLE_WEIGHT && m->points[i].spec.bits < 8) return true;
+    return false;
+}
+
 static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, oct_arena *names)
 {
     oct_reconstruction *out = w->result;
@@ -326,7 +325,6 @@ static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, o
         return oct_fail(w->m->ctx, OCT_ERR_ARG,
                         "%lld pictures are too few for blocks to learn from: %d are the least",
                         (long long)out->pictures, (int)LEAST_PICTURES);
-    /* Only then errors are so large that it matters where they are. */
     if (has_few_bits(w->m))
         OCT_TRY(oct_objects_find(w->bound, o->family, w->values.data[OCT_SIDE_EXACT],
                                  w->values.pictures, w->arena, &w->values.objects));

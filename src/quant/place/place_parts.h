@@ -47,7 +47,7 @@ oct_status oct_placer_activations(oct_placer *p);
 oct_status oct_placer_weights(oct_placer *p);
 
 /* bits.c: weight_bits, activation_bits and overflow_fix. Layers that read the network's input, and
- * those no layer follows, keep weights of 8 bits, and so do the smallest ones (a tenth of all
+ * those no layer follows, keep weights of 8 bits, and so do the smallest ones (a fifth of all
  * weights) until quant/bits/ knows better; overrides come later and may change that. */
 oct_status oct_placer_bits(oct_placer *p, const oct_quantize_options *o);
 

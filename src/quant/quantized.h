@@ -20,7 +20,7 @@ struct oct_quantized {
     oct_corrections corrected; /* how its weights differ from those of the file */
     oct_qmap *file;            /* what it was quantized with before; NULL: it was float */
     oct_retargeted from_file;
-    oct_graph *bound; /* the same with the shapes of the data */
+    oct_graph *bound;     /* the same with the shapes of the data */
     oct_graph *exact;     /* that before blocks learned other weights; NULL: none did */
     oct_graph *unlearned; /* and the network, with its own shapes */
     oct_reconstruction learned;

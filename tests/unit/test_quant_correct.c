@@ -614,9 +614,46 @@ static void counts_bins_from_the_middle(void **state)
     }
 }
 
+/* Calibration sees 8 bins that are much alike, but where an object is one of them may be 1. */
+static void knows_the_range_of_distributions(void **state)
+{
+    const conv_case features = {3, 8, 3, 1, 1, 1, 1}, sum = {8, 1, 1, 1, 1, 0, 1};
+    files *t = *state;
+    oct_quantized *q = NULL;
+    oct_quantize_options o;
+    const oct_tensor *scale;
+    const oct_node *quantize;
+    oct_value *x, *y;
+    oct_dataset *d;
+    oct_rng rng;
+
+    oct_rng_init(&rng, 9);
+    x = picture(t->f, 1, 3, 8, 8);
+    y = conv(t->f, &rng, x, &features);
+    for (int64_t i = 0; i < oct_tensor_len(y->producer->in[1]->data); i++)
+        ((float *)y->producer->in[1]->data->data)[i] *= 0.2f;
+    y = emit(t->f, &oct_op_softmax, y, NULL);
+    assert_ok(t->ctx, oct_node_set_int(y->producer, "axis", 1));
+    y = conv(t->f, &rng, y, &sum);
+    y->producer->name = "sum";
+    output(t->f, y);
+    d = items(t, x, 2);
+    oct_quantize_options_init(&o);
+    o.target = "openvino";
+    assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
+    quantize = oct_graph_find_node(oct_quantized_graph(q), "sum")->in[0]->producer->in[0]->producer;
+    assert_true(oct_node_is(quantize, &oct_op_quantize_linear));
+    scale = oct_node_const(quantize, 1);
+    assert_true(fabs(oct_tensor_get_f64(scale, 0) - 1.0 / 255) < 1e-8);
+    oct_quantized_free(q);
+    oct_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(knows_the_range_of_distributions, setup_files,
+                                        teardown_files),
         cmocka_unit_test_setup_teardown(counts_bins_from_the_middle, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(equalizes_chains, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(leaves_other_neighbours_alone, setup_files, teardown_files),

@@ -6,6 +6,7 @@
 
 #include "op/channels.h"
 #include "op/op.h"
+#include "pass/find/dfl.h"
 #include "quant/activation_after.h"
 
 /* SiLU's lowest value is -0.27846. Many values lie there: a scale that does not divide it shifts
@@ -74,6 +75,15 @@ static void choose_sign(oct_qspec *s, const float *low, int64_t n)
     s->is_signed = s->is_symmetric = negative; /* never negative: asymmetric from zero up */
 }
 
+/* The distributions of a DFL head. Few places of few pictures are objects: that a probability can
+ * be 1 is known, not seen. */
+static bool is_distribution(const oct_value *v)
+{
+    for (int32_t i = 0; i < v->n_users; i++)
+        if (oct_dfl_is_sum(v->users[i])) return true;
+    return false;
+}
+
 static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen,
                               const double *importance, bool is_silu, oct_arena *a)
 {
@@ -83,11 +93,16 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen,
     float *high = oct_arena_array(a, (size_t)n + 1, sizeof(float));
     float *scale = oct_arena_array(a, (size_t)n + 1, sizeof(float));
     int32_t *zero = oct_arena_array(a, (size_t)n + 1, sizeof(int32_t));
+    const bool is_known = is_distribution(p->value);
     bool is_snapped = false;
     const char *by, *after;
 
     if (!low || !high || !scale || !zero) return OCT_ERR_MEMORY;
     OCT_TRY(oct_observer_solve(seen, &p->spec, low, high));
+    for (int64_t k = 0; k < n && is_known; k++) {
+        low[k] = 0;
+        high[k] = 1;
+    }
     choose_sign(&p->spec, low, n);
     for (int64_t k = 0; k < n; k++)
         oct_qspec_solve(&p->spec, low[k], high[k], &scale[k], &zero[k]);
@@ -100,7 +115,8 @@ static oct_status solve_point(oct_qmap *m, int32_t i, const oct_observer *seen,
     p->seen_high = seen->seen_high;
     after = seen->options.follow ? oct_activation_after(p->value).name : "";
     if (seen->options.follow && !*after) after = "Sigmoid"; /* score_points.c */
-    by = oct_arena_printf(a, "%s%s%s%s%s", seen->row->name, *after ? " after " : "", after,
+    by = oct_arena_printf(a, "%s%s%s%s%s", is_known ? "probabilities" : seen->row->name,
+                          *after ? " after " : "", after,
                           n > 1 && p->channel_share < 1.0f ? ", balanced channels" : "",
                           is_snapped ? ", SiLU grid" : "");
     if (!by) return OCT_ERR_MEMORY;

@@ -55,7 +55,7 @@ static oct_status set(const chooser *c, oct_qmap *m, int32_t i, int bits)
     return oct_solve_weight_again(m, c->points[i], c->t, c->o);
 }
 
-/* Those whose bits are open; *share: what is left for them of all weights that may keep 8 bits. */
+/* Those whose bits are open, with their shares of all weights. */
 static oct_status find_layers(chooser *c, oct_arena *a)
 {
     double all = 0;

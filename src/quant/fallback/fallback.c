@@ -4,6 +4,7 @@
 
 #include "op/channels.h"
 #include "op/op.h"
+#include "pass/find/dfl.h"
 #include "pass/rewrite.h"
 #include "quant/activation_after.h"
 #include "quant/fallback/fallback_parts.h"
@@ -95,6 +96,8 @@ static oct_status check_input(oct_qmap *m, const oct_node *n, const oct_calibrat
 {
     double noise = 0;
 
+    /* Few places are objects: what bins lose is not to be judged by how little the others vary. */
+    if (oct_dfl_is_sum(n)) return OCT_OK;
     OCT_TRY(oct_input_rounding_noise(m, n, 0, c, a, &noise));
     if (noise > oct_rounding_noise_limit(n))
         return oct_fallback_keep_float(

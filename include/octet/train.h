@@ -88,6 +88,8 @@ typedef struct oct_train_options {
     const oct_graph *teacher;
     double teacher_weight; /**< of that part of the loss (default 1); < 0: no teacher */
     const oct_sparsity_options *sparsity; /**< NULL: no weights are set to zero */
+    int32_t pact; /**< 1: scales of activations learn from what is clipped alone, as PACT's limits
+                       do (default 0: from rounding too, LSQ) */
 } oct_train_options;
 
 OCT_API void oct_train_options_init_sized(oct_train_options *o, size_t struct_size);

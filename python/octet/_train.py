@@ -80,7 +80,7 @@ def train(model: Any, data: Any, annotations: Any = None, *, family: Optional[st
     return _job(model, data, annotations, None, False, progress, common, {"train": settings})
 
 
-QAT = ("fix_scales", "learn_zeros", "scale_rate", "freeze_scales", "bn_adapt")
+QAT = ("fix_scales", "learn_zeros", "pact", "scale_rate", "freeze_scales", "bn_adapt")
 
 
 def qat(model: Any, data: Any, annotations: Any = None, *, calibration: Any = None,
@@ -89,7 +89,7 @@ def qat(model: Any, data: Any, annotations: Any = None, *, calibration: Any = No
         seed: int = 0, progress: Progress = None, **settings: Any) -> Training:
     """Quantization-aware training: the network is quantized first and then learns through the
     rounding. `quantize`: settings of octet.quantize(), as {"weight_bits": 4}; `settings`: those of
-    train(), and fix_scales, learn_zeros, scale_rate, freeze_scales, bn_adapt (docs/qat.md)."""
+    train(), and fix_scales, learn_zeros, pact, scale_rate, freeze_scales, bn_adapt (docs/qat.md)."""
     common = {"family": family, "preprocess": preprocess, "labels": labels, "threads": threads,
               "seed": seed}
     others: dict[str, Any] = dict(quantize or {})

@@ -153,6 +153,10 @@ static oct_status quantize(oct_train *t, const oct_graph *g, const oct_dataset *
         return oct_fail(t->ctx, OCT_ERR_ARG,
                         "quantization-aware training starts from a trained network, not from "
                         "random weights");
+    if (o->pact && t->s.fix_scales)
+        return oct_fail(t->ctx, OCT_ERR_ARG,
+                        "scales that are fixed learn nothing from what is clipped (fix_scales, or "
+                        "a preset with fixed scales, and pact)");
     return oct_qat_new(g, o->calibration ? o->calibration : d, o, &t->s, &t->qat);
 }
 

@@ -36,7 +36,9 @@ static oct_status quantize(oct_qat *q, const oct_graph *g, const oct_dataset *im
 oct_status oct_qat_new(const oct_graph *g, const oct_dataset *images, const oct_train_options *o,
                        const oct_train_settings *s, oct_qat **out)
 {
-    const oct_fake_options fake = {.fix_scales = s->fix_scales, .learn_zeros = o->learn_zeros != 0};
+    const oct_fake_options fake = {.fix_scales = s->fix_scales,
+                                   .learn_zeros = o->learn_zeros != 0,
+                                   .clips_only = o->pact != 0};
     oct_qat *q = oct_calloc(g->ctx, 1, sizeof(*q));
     oct_status st;
 

@@ -149,6 +149,18 @@ static void the_table_drops_outputs(void **state)
     }
 }
 
+/* Scales go elsewhere if they learn from what is clipped alone. */
+static void clipping_alone_is_another_lesson(void **state)
+{
+    place *p = *state;
+
+    assert_int_equal(qat(p, DATA "--epochs 1 -o lsq.onnx --quiet"), 0);
+    assert_int_equal(qat(p, DATA "--epochs 1 -o pact.onnx --pact --quiet"), 0);
+    assert_int_not_equal(system_in(p, "cmp -s lsq.onnx pact.onnx"), 0);
+    assert_int_equal(octet(p, "inspect pact.onnx"), 0);
+    must_contain(p->last.out, "INT8 by octet");
+}
+
 static void learns_without_labels(void **state)
 {
     place *p = *state;
@@ -175,6 +187,8 @@ static void mistakes_are_explained(void **state)
     must_contain(p->last.err, "random weights");
     assert_int_equal(qat(p, DATA "-o q.onnx --bn-adapt 4 --freeze-statistics"), 2);
     must_contain(p->last.err, "adapted");
+    assert_int_equal(qat(p, DATA "-o q.onnx --pact --fix-scales"), 2);
+    must_contain(p->last.err, "clipped");
     assert_int_equal(qat(p, DATA "-o q.onnx --scale-rate 5 --print-recipe"), 0);
     must_contain(p->last.out, "# octet qat");
     must_contain(p->last.out, "scale_rate: 5");
@@ -188,6 +202,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(goes_on_bit_for_bit, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(the_table_has_its_files, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(the_table_drops_outputs, setup_data, place_teardown),
+        cmocka_unit_test_setup_teardown(clipping_alone_is_another_lesson, setup_data,
+                                        place_teardown),
         cmocka_unit_test_setup_teardown(learns_without_labels, setup_data, place_teardown),
         cmocka_unit_test_setup_teardown(mistakes_are_explained, setup_data, place_teardown),
     };

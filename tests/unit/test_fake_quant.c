@@ -37,6 +37,15 @@ static const known values[] = {
      .y = {-1, -.25, 0, .5, .75, .75},
      .dx = {0, 1, 1, 1, 0, 0},
      .dstep = {2}},
+    {.what = "PACT: clipping alone",
+     .a = {.low = -4, .high = 3, .axis = -1, .grad_scale = 1, .learns = OCT_FAKE_CLIPS_ONLY},
+     .n = 6,
+     .n_steps = 1,
+     .x = {-1.3, -.2, .05, .4, .9, 2},
+     .step = {.25},
+     .y = {-1, -.25, 0, .5, .75, .75},
+     .dx = {0, 1, 1, 1, 0, 0},
+     .dstep = {-4 + 3 + 3}},
     {.what = "its logarithm",
      .a = {.low = -4, .high = 3, .axis = -1, .kind = OCT_STEP_LOG2, .grad_scale = .5},
      .n = 6,
@@ -156,17 +165,27 @@ static void fast_kernels_agree(void **state)
         int64_t dims[4];
         int axis;
         oct_step_kind kind;
+        unsigned learns;
     } cases[] = {
-        {{2, 13, 9, 7}, -1, OCT_STEP_LOG2},      {{1, 64, 40, 40}, -1, OCT_STEP_LOG2_WHOLE},
-        {{24, 5, 3, 3}, 0, OCT_STEP_LOG2},       {{70, 300, 1, 1}, 0, OCT_STEP_LOG2},
-        {{2, 13, 9, 7}, 1, OCT_STEP_LOG2},       {{3, 32, 16, 10}, 1, OCT_STEP_LOG2},
+        {{2, 13, 9, 7}, -1, OCT_STEP_LOG2},
+        {{1, 64, 40, 40}, -1, OCT_STEP_LOG2_WHOLE},
+        {{24, 5, 3, 3}, 0, OCT_STEP_LOG2},
+        {{70, 300, 1, 1}, 0, OCT_STEP_LOG2},
+        {{2, 13, 9, 7}, 1, OCT_STEP_LOG2},
+        {{3, 32, 16, 10}, 1, OCT_STEP_LOG2},
         {{1, 1, 1, 1}, -1, OCT_STEP_LOG2_WHOLE},
+        {{2, 13, 9, 7}, -1, OCT_STEP_LOG2, OCT_FAKE_CLIPS_ONLY},
+        {{2, 13, 9, 7}, 1, OCT_STEP_LOG2, OCT_FAKE_CLIPS_ONLY},
     };
     fixture *f = *state;
 
     for (size_t i = 0; i < OCT_COUNT(cases); i++) {
-        const oct_fake_attrs a = {
-            .low = -8, .high = 7, .axis = cases[i].axis, .kind = cases[i].kind, .grad_scale = .25};
+        const oct_fake_attrs a = {.low = -8,
+                                  .high = 7,
+                                  .axis = cases[i].axis,
+                                  .kind = cases[i].kind,
+                                  .learns = cases[i].learns,
+                                  .grad_scale = .25};
         const int64_t n = a.axis < 0 ? 1 : cases[i].dims[a.axis];
         oct_value *in[4], *y;
         oct_node *g;

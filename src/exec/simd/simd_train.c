@@ -392,7 +392,7 @@ typedef struct fake_slopes {
 } fake_slopes;
 
 /* Codes are whole numbers far below 2^22 where they are in range; beyond, only the side counts. */
-INLINE fake_slopes fake_slope(vf x, vf dy, vf scale, vf low, vf high)
+INLINE fake_slopes fake_slope(vf x, vf dy, vf scale, vf low, vf high, vf rounding)
 {
     const vf big = splat(4194304.0f), t = vmin(vmax(x / scale, -big), big), r = vround(t);
     const vi below = r<low, above = r> high;
@@ -400,17 +400,18 @@ INLINE fake_slopes fake_slope(vf x, vf dy, vf scale, vf low, vf high)
     const vi out = below | above;
     const vf zero = {0};
 
-    return (fake_slopes){pick(out, zero, dy), dy * pick(out, end, r - t), pick(out, dy, zero)};
+    return (fake_slopes){pick(out, zero, dy), dy * pick(out, end, (r - t) * rounding),
+                         pick(out, dy, zero)};
 }
 
 static void fake_grad(const float *x, const float *dy, float *dx, int64_t n, float scale, float low,
-                      float high, float *sums)
+                      float high, float rounding, float *sums)
 {
-    const vf s = splat(scale), lo = splat(low), hi = splat(high);
+    const vf s = splat(scale), lo = splat(low), hi = splat(high), in = splat(rounding);
     vf slope = {0}, outside = {0};
 
     for (int64_t i = 0; i < n; i += VW) {
-        const fake_slopes f = fake_slope(read(x + i, n - i), read(dy + i, n - i), s, lo, hi);
+        const fake_slopes f = fake_slope(read(x + i, n - i), read(dy + i, n - i), s, lo, hi, in);
 
         slope += f.slope;
         outside += f.outside;
@@ -423,14 +424,16 @@ static void fake_grad(const float *x, const float *dy, float *dx, int64_t n, flo
 }
 
 static void fake_grad_lanes(const float *x, const float *dy, float *dx, int64_t n,
-                            const float *scale, const float *low, const float *high, float *slope,
-                            float *outside)
+                            const float *scale, const float *low, const float *high, float rounding,
+                            float *slope, float *outside)
 {
+    const vf in = splat(rounding);
+
     for (int64_t i = 0; i < n; i += VW) {
         const int64_t left = n - i;
         const fake_slopes f =
             fake_slope(read(x + i, left), read(dy + i, left), read(scale + i, left),
-                       read(low + i, left), read(high + i, left));
+                       read(low + i, left), read(high + i, left), in);
 
         write(slope + i, read(slope + i, left) + f.slope, left);
         write(outside + i, read(outside + i, left) + f.outside, left);

@@ -80,14 +80,15 @@ typedef struct oct_train_simd {
                      int64_t lanes);
 
     /* FakeQuantGrad: dx[i] = dy[i] if round(x[i] / scale) is in [low, high], else 0; sums[0] += the
-     * slope of the scale times dy[i], sums[1] += dy[i] out of range. dx may be dy. */
+     * slope of the scale times dy[i], sums[1] += dy[i] out of range. The slope in range is that of
+     * rounding times `rounding`. dx may be dy. */
     void (*fake_grad)(const float *x, const float *dy, float *dx, int64_t n, float scale, float low,
-                      float high, float *sums);
+                      float high, float rounding, float *sums);
 
     /* The same where each lane has its own numbers and sums. */
     void (*fake_grad_lanes)(const float *x, const float *dy, float *dx, int64_t n,
-                            const float *scale, const float *low, const float *high, float *slope,
-                            float *outside);
+                            const float *scale, const float *low, const float *high, float rounding,
+                            float *slope, float *outside);
 } oct_train_simd;
 
 #endif

@@ -26,7 +26,8 @@ typedef struct state {
     const oct_simd *simd;
     oct_fake_attrs a;
     bool is_grad;
-    bool by_lane; /* each lane of a row has its own grid; else each row */
+    float rounding; /* 0: only clipping says something to steps; else 1 */
+    bool by_lane;   /* each lane of a row has its own grid; else each row */
     int64_t n_grids;
     int64_t rows, row; /* rows of `row` elements */
     int64_t len; /* of the tensor, if rows are pieces of it: the last may be shorter; else 0 */
@@ -100,6 +101,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     st->simd = oct_simd_get();
     st->is_grad = s->node->op == &oct_op_fake_quant_grad;
     oct_fake_read(s->node, &st->a);
+    st->rounding = st->a.learns & OCT_FAKE_CLIPS_ONLY ? 0 : 1;
     see(p, s, st);
     st->parts = st->a.axis == 0 ? st->rows : OCT_MIN(MAX_PARTS, st->rows);
     st->sets = st->a.axis == 0 ? 1 : st->parts;
@@ -175,7 +177,7 @@ static void row_sums(const job *j, int64_t i, double *sums)
         const float *x = j->x + i * st->x_pitch + k, *dy = j->dy + i * st->dy_pitch + k;
 
         st->simd->train->fake_grad(x, dy, j->y + i * st->y_pitch + k, OCT_MIN(RUN, n - k),
-                                   j->scale[g], j->low[g], j->high[g], some);
+                                   j->scale[g], j->low[g], j->high[g], st->rounding, some);
         sums[0] += (double)some[0];
         sums[1] += (double)some[1];
     }
@@ -193,7 +195,7 @@ static void lane_sums(const job *j, int64_t begin, int64_t end, double *sums)
         for (int64_t k = i; k < OCT_MIN(i + 64, end); k++)
             st->simd->train->fake_grad_lanes(j->x + k * st->x_pitch, j->dy + k * st->dy_pitch,
                                              j->y + k * st->y_pitch, n, j->scale, j->low, j->high,
-                                             a, b);
+                                             st->rounding, a, b);
         for (int64_t k = 0; k < n; k++) {
             sums[k] += (double)a[k];
             sums[n + k] += (double)b[k];

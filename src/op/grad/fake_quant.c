@@ -6,7 +6,8 @@
  *
  * FakeQuantGrad, from x, dy, step, zero:
  *   dx    = dy where the code is in range, else 0 (straight through the rounding)
- *   dstep = sum of dy * (code - z - x / s in range, else the end of the range), as LSQ has it
+ *   dstep = sum of dy * (code - z - x / s in range, else the end of the range), as LSQ has it; 0 in
+ *           range if only clipping counts, as PACT has it
  *   dzero = sum of -s * dy out of range
  * the sums times grad_scale; for logarithmic steps dstep also times s * ln 2.
  */
@@ -165,6 +166,7 @@ typedef struct job {
                                                                                                    \
         for (int64_t i = begin; i < end; i++) {                                                    \
             const grid_##name g = grid_of_##name(j, i);                                            \
+            const T rounding = j->a.learns & OCT_FAKE_CLIPS_ONLY ? 0 : 1;                          \
             double dstep = 0, dzero = 0;                                                           \
                                                                                                    \
             for (int64_t o = 0; o < j->lanes.outer; o++) {                                         \
@@ -178,7 +180,7 @@ typedef struct job {
                     const T end_ = r > g.high ? g.high : g.low;                                    \
                                                                                                    \
                     dx[k] = in ? dy[k] : 0;                                                        \
-                    dstep += (double)(dy[k] * (in ? r - t : end_));                                \
+                    dstep += (double)(dy[k] * (in ? (r - t) * rounding : end_));                   \
                     dzero -= in ? 0 : (double)(g.scale * dy[k]);                                   \
                 }                                                                                  \
             }                                                                                      \

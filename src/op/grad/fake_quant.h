@@ -15,7 +15,11 @@ typedef enum oct_step_kind {
 /* What is rounded. */
 typedef enum oct_fake_role { OCT_FAKE_ACT, OCT_FAKE_WEIGHT, OCT_FAKE_BIAS } oct_fake_role;
 
-enum { OCT_FAKE_LEARNS_STEP = 1u << 0, OCT_FAKE_LEARNS_ZERO = 1u << 1 };
+enum {
+    OCT_FAKE_LEARNS_STEP = 1u << 0,
+    OCT_FAKE_LEARNS_ZERO = 1u << 1,
+    OCT_FAKE_CLIPS_ONLY = 1u << 2 /* rounding says nothing to the step, only clipping does: PACT */
+};
 
 /* The scale that a step stands for: never zero, negative or subnormal. */
 double oct_step_scale(oct_step_kind kind, double step);

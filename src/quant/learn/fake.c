@@ -40,9 +40,12 @@ static bool has_zero(const oct_qpoint *p)
  */
 static unsigned learns(const oct_fake_options *o, const oct_qpoint *p)
 {
+    unsigned of = 0;
+
     if (p->role == OCT_QROLE_ACT && p->n > 1) return 0;
-    return (o->fix_scales ? 0 : OCT_FAKE_LEARNS_STEP) |
-           (o->learn_zeros && !p->spec.is_symmetric ? OCT_FAKE_LEARNS_ZERO : 0);
+    if (!o->fix_scales) of = OCT_FAKE_LEARNS_STEP;
+    if (of && o->clips_only && p->role == OCT_QROLE_ACT) of |= OCT_FAKE_CLIPS_ONLY;
+    return of | (o->learn_zeros && !p->spec.is_symmetric ? OCT_FAKE_LEARNS_ZERO : 0);
 }
 
 static oct_status add_point(oct_fake *f, int32_t index, const oct_fake_options *o)

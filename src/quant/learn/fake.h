@@ -17,6 +17,7 @@
 typedef struct oct_fake_options {
     bool fix_scales;   /* scales are not learned; powers of two neither */
     bool learn_zeros;  /* zero points of asymmetric activations are learned (LSQ+) */
+    bool clips_only;   /* scales of activations learn from what is clipped alone (PACT) */
     bool plain_scales; /* a scale itself is learned (LSQ), not its logarithm */
 } oct_fake_options;
 

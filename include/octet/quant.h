@@ -78,13 +78,13 @@ typedef struct oct_quantize_options {
     const char *settings;    /**< goes into the result: how it was made, see oct_recipe_line() */
     size_t override_size;    /**< sizeof(oct_quant_override), by oct_quantize_options_init() */
     int32_t weight_bits;     /**< 2 to 8; below 8 not of the first, the last and the most
-                                  sensitive layers; 0: the target's */
+                                  sensitive layers (weight_bits_ratio); 0: the target's */
     int32_t activation_bits; /**< 4, 6, 8, 16; 0: the target's */
     int32_t bias_bits;       /**< 8, 16 or 32, of power-of-two targets; 0: the target's */
     int32_t hard_activations;  /**< 1: HardSwish and HardSigmoid in place of SiLU and Sigmoid */
     int32_t adaround;          /**< 1: learn which weights are rounded up, block by block */
     int32_t lsq;               /**< 1: learn weights and biases through rounding, block by block */
-    int32_t reconstruct_steps; /**< of learning, for each block; 0: 500, few bits 1000 */
+    int32_t reconstruct_steps; /**< of learning, for each block; 0: 500 */
     double reconstruct_rate;   /**< of learning, in steps of the scale for lsq; 0: the usual */
     int32_t block_size;        /**< how many layers deep a block is, about; 0: 4 */
     const char *range_low, *range_high; /**< of ranges "estimator", which they imply:
@@ -96,6 +96,8 @@ typedef struct oct_quantize_options {
     double reconstruct_gamma;       /**< lsq: weight of the distance of weights from their codes */
     const char *heal; /**< "on", "off": layers that alone make most of the error at the outputs are
                          found and mended; NULL: on */
+    double weight_bits_ratio; /**< 0 to 1: share of the weights that get weight_bits below 8, the
+                                   rest being where these hurt most; 0: 0.8 */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);

@@ -83,21 +83,26 @@ static void the_layer_that_matters_keeps_8_bits(void **state)
     oct_quantize_options_init(&o);
     o.weight_bits = 4;
     o.tail = "off";
-    for (int named = 0; named < 2; named++) {
+    for (int k = 0; k < 3; k++) {
         const oct_quant_override over = {.name = "loud", .weight_bits = 4};
+        const bool named = k == 1; /* who names a layer has the last word */
         oct_quantized *q = NULL;
 
         o.overrides = &over;
-        o.n_overrides = named; /* who names a layer has the last word */
+        o.n_overrides = named;
         o.override_size = sizeof(over);
+        o.weight_bits_ratio = k == 2 ? 1 : 0; /* room for none: 4 bits wherever they may be */
         assert_ok(f->ctx, oct_quantize(f->g, d, &o, &q));
         assert_int_equal(bits_of(q, "first"), 8);
         if (!named) assert_int_equal(bits_of(q, "faint"), 4);
-        assert_int_equal(bits_of(q, "loud"), named ? 4 : 8);
+        assert_int_equal(bits_of(q, "loud"), k == 0 ? 8 : 4);
         assert_int_equal(bits_of(q, "big"), 4);
         assert_int_equal(bits_of(q, "last"), 8);
         oct_quantized_free(q);
     }
+    o.weight_bits_ratio = 1.5;
+    assert_fails(f->ctx, oct_quantize(f->g, d, &o, &(oct_quantized *){NULL}), OCT_ERR_ARG,
+                 "weight_bits_ratio 1.5: a share of 0 to 1");
     oct_dataset_close(d);
 }
 

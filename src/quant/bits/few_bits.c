@@ -107,13 +107,13 @@ static oct_status choose(chooser *c, const oct_graph *bound, oct_feed *f, oct_ar
     oct_status st;
 
     OCT_TRY(find_layers(c, a));
-    if (!c->n) return OCT_OK;
+    if (!c->n || !(oct_weight_bits_spared(c->o) > 0)) return OCT_OK;
     OCT_TRY(oct_probe_new(bound, c->m, f, PICTURES, &p));
     st = oct_qmap_clone(c->m, &copy);
     if (!st) st = measure(c, copy, p);
     oct_qmap_free(copy);
     oct_probe_free(p);
-    if (!st) st = oct_few_bits_pick(c->layers, c->n, OCT_FEW_BITS_SPARED, a);
+    if (!st) st = oct_few_bits_pick(c->layers, c->n, oct_weight_bits_spared(c->o), a);
     for (int32_t i = 0; i < c->n && !st; i++)
         st = set(c, c->m, i, c->layers[i].keeps ? ALL_BITS : c->o->weight_bits);
     return st;

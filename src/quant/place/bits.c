@@ -10,6 +10,7 @@
 #define COARSE_RANGES "mse"
 
 enum { USUAL_BITS = 8 };
+static const double USUAL_RATIO = .8;
 
 static bool is_layer(const oct_qmap *m, const oct_node *n)
 {
@@ -59,6 +60,11 @@ static int by_count(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
+double oct_weight_bits_spared(const oct_quantize_options *o)
+{
+    return 1 - (o->weight_bits_ratio > 0 ? o->weight_bits_ratio : USUAL_RATIO);
+}
+
 void oct_weight_bits(oct_qpoint *p, const oct_target *t, const oct_quantize_options *o, int bits)
 {
     p->spec.bits = bits;
@@ -74,6 +80,7 @@ static oct_status set_few_bits(oct_placer *p, const oct_quantize_options *o)
     layer_weights *layer = oct_arena_array(p->a, (size_t)p->m->n_points + 1, sizeof(*layer));
     int32_t n = 0;
     double all = 0, kept = 0;
+    const double spared = oct_weight_bits_spared(o);
 
     if (!after || !before || !layer) return OCT_ERR_MEMORY;
     find_after(p->m, after);
@@ -90,8 +97,7 @@ static oct_status set_few_bits(oct_placer *p, const oct_quantize_options *o)
     for (int32_t i = 0; i < n; i++) {
         kept += (double)layer[i].n;
         layer[i].point->may_have_8_bits = true;
-        if (kept > OCT_FEW_BITS_SPARED * all)
-            oct_weight_bits(layer[i].point, p->t, o, o->weight_bits);
+        if (kept > spared * all) oct_weight_bits(layer[i].point, p->t, o, o->weight_bits);
     }
     return OCT_OK;
 }
@@ -164,6 +170,9 @@ oct_status oct_placer_bits(oct_placer *p, const oct_quantize_options *o)
 {
     const int a = o->activation_bits, w = o->weight_bits;
 
+    if (!(o->weight_bits_ratio >= 0 && o->weight_bits_ratio <= 1))
+        return oct_fail(p->m->ctx, OCT_ERR_ARG, "weight_bits_ratio %g: a share of 0 to 1",
+                        o->weight_bits_ratio);
     if (w && (w < 2 || w > USUAL_BITS))
         return oct_fail(p->m->ctx, OCT_ERR_ARG, "weights of %d bits: 2 to 8 are possible", w);
     if (a && a != 4 && a != 6 && a != 8 && a != 16)

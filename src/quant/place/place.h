@@ -65,8 +65,8 @@ oct_status oct_scope_override(oct_qmap *m, const oct_quantize_options *o);
 
 /* Fewer bits make files smaller: layers with this share of all weights together keep 8 all the
  * same, where it matters most. Placing takes the smallest ones. What shares cost and give:
- * docs/quantization.md. */
-#define OCT_FEW_BITS_SPARED 0.2
+ * docs/quantization.md. First and last layers keep 8 beside it. */
+double oct_weight_bits_spared(const oct_quantize_options *o);
 
 /* A weight that is not solved yet, or will be again, gets so many bits. */
 void oct_weight_bits(oct_qpoint *p, const oct_target *t, const oct_quantize_options *o, int bits);

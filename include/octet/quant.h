@@ -98,6 +98,8 @@ typedef struct oct_quantize_options {
                          found and mended; NULL: on */
     double weight_bits_ratio; /**< 0 to 1: share of the weights that get weight_bits below 8, the
                                    rest being where these hurt most; 0: 0.8 */
+    double reconstruct_drop;  /**< 0 to 1: share of what blocks read while they learn that is as the
+                                   float network has it (QDrop); 0: none */
 } oct_quantize_options;
 
 OCT_API void oct_quantize_options_init_sized(oct_quantize_options *o, size_t struct_size);

@@ -379,6 +379,51 @@ static void values_stay_within_bounds(void **state)
     assert_true(scratch[0] == -2 && scratch[1] == -1 && scratch[2] == 3 && scratch[3] == 4);
 }
 
+/* Every value is 2 as the float network has it, and 1 as it is now. */
+static void a_share_of_inputs_is_dropped(void **state)
+{
+    enum { N = 10001, PICTURES = 2 };
+    static const double shares[] = {0, .25, .5, 1};
+    fixture *f = *state;
+    const oct_type type = oct_type_make(OCT_DTYPE_F32, 1, (int64_t[]){N});
+    uint16_t *exact = oct_calloc(f->ctx, N * PICTURES, sizeof(*exact));
+    uint16_t *now = oct_calloc(f->ctx, N * PICTURES, sizeof(*now));
+    uint16_t *by_id[OCT_SIDES][8] = {{0}};
+    oct_value *input = oct_value_new(f->g, "x", &type), *v;
+    const oct_block_values values = {.data = {by_id[OCT_SIDE_EXACT], by_id[OCT_SIDE_NOW]}};
+    float *to = oct_calloc(f->ctx, N, sizeof(*to)), *scratch = oct_calloc(f->ctx, N, sizeof(*to));
+    oct_rng rng;
+
+    oct_rng_init(&rng, 3);
+    v = emit(f, &oct_op_relu, input, NULL);
+    for (int64_t i = 0; i < N * PICTURES; i++) {
+        exact[i] = oct_f32_to_f16(i < N ? 7 : 2);
+        now[i] = oct_f32_to_f16(i < N ? 7 : 1);
+    }
+    assert_true(v->id < 8 && input->id < 8);
+    for (int i = 0; i < 2; i++) {
+        by_id[OCT_SIDE_EXACT][i ? v->id : input->id] = exact;
+        by_id[OCT_SIDE_NOW][i ? v->id : input->id] = now;
+    }
+    for (size_t k = 0; k < OCT_COUNT(shares); k++) {
+        int64_t dropped = 0;
+
+        oct_block_values_mix(&values, v, 1, shares[k], &rng, to, scratch);
+        for (int64_t i = 0; i < N; i++) {
+            assert_true(to[i] == 1 || to[i] == 2);
+            dropped += to[i] == 2;
+        }
+        /* five standard errors of half a share: 250 */
+        assert_true(fabs((double)dropped - shares[k] * N) <= (k == 1 || k == 2 ? 250 : 0));
+    }
+    oct_block_values_mix(&values, input, 1, 1, &rng, to, scratch); /* no block before it errs */
+    assert_true(to[0] == 1 && to[N - 1] == 1);
+    oct_free(f->ctx, exact);
+    oct_free(f->ctx, now);
+    oct_free(f->ctx, to);
+    oct_free(f->ctx, scratch);
+}
+
 /* --- changes --- */
 
 static int32_t activation_of(const placed *p)
@@ -506,7 +551,7 @@ typedef struct outcome {
 } outcome;
 
 static outcome quantize_with(files *t, const oct_dataset *d, const char *target, bool adaround,
-                             bool lsq)
+                             bool lsq, double drop)
 {
     oct_quantize_block b = {.struct_size = sizeof(b)};
     oct_quantize_summary s = {.struct_size = sizeof(s)};
@@ -520,6 +565,7 @@ static outcome quantize_with(files *t, const oct_dataset *d, const char *target,
     o.tail = "off";
     o.adaround = adaround;
     o.lsq = lsq;
+    o.reconstruct_drop = drop;
     o.reconstruct_steps = adaround ? 1000 : 25; /* fewer are LSQ's */
     assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
     out.noise = held_out_noise(t, q);
@@ -567,6 +613,8 @@ static void refuse(files *t)
     o.tail = "off";
     o.lsq = 1;
     assert_fails(t->ctx, oct_quantize(t->f->g, d, &o, &q), OCT_ERR_ARG, "too few");
+    o.reconstruct_drop = 1.5;
+    assert_fails(t->ctx, oct_quantize(t->f->g, d, &o, &q), OCT_ERR_ARG, "drop_prob 1.5");
     o.adaround = 1;
     assert_fails(t->ctx, oct_quantize(t->f->g, d, &o, &q), OCT_ERR_ARG, "one of them only");
     oct_dataset_close(d);
@@ -580,6 +628,7 @@ static void blocks_learn(void **state)
     oct_value *x, *y, *z;
     oct_dataset *d;
     oct_rng rng;
+    int differ = 0;
 
     oct_ctx_set_threads(f->ctx, 1); /* many small steps */
     oct_rng_init(&rng, 5);
@@ -594,17 +643,21 @@ static void blocks_learn(void **state)
     d = items(t, x, 2);
     for (int lsq = 0; lsq < 2; lsq++) {
         const char *target = lsq ? "npu-pow2" : "octet";
-        const outcome none = quantize_with(t, d, target, false, false);
-        const outcome now = quantize_with(t, d, target, !lsq, lsq);
+        const outcome none = quantize_with(t, d, target, false, false, 0);
+        const outcome now = quantize_with(t, d, target, !lsq, lsq, 0);
+        const outcome dropping = quantize_with(t, d, target, !lsq, lsq, .5);
 
         assert_int_equal(none.learned, -1);
         assert_int_equal(none.blocks, 0);
         assert_int_equal(now.blocks, 2);
         assert_true(now.learned > 0 && now.better > 0);
+        assert_true(dropping.better > 0);
+        differ += dropping.noise != now.noise;
         if (!(fabs(now.noise - now.last) < .1 * now.last))
             fail_msg("%s: the file has noise %g, the last block had %g", target, now.noise,
                      now.last);
     }
+    assert_true(differ > 0); /* unless what was learned is put back */
     oct_dataset_close(d);
     refuse(t);
 }
@@ -663,6 +716,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(exponents_are_learned, setup, teardown),
         cmocka_unit_test_setup_teardown(scores_keep_their_range, setup, teardown),
         cmocka_unit_test_setup_teardown(values_stay_within_bounds, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_share_of_inputs_is_dropped, setup, teardown),
         cmocka_unit_test(the_last_good_block_is_found),
         cmocka_unit_test_setup_teardown(blocks_learn, setup_files, teardown_files),
         cmocka_unit_test_setup_teardown(few_bits_are_compensated, setup_files, teardown_files),

@@ -204,6 +204,24 @@ void oct_block_values_read(const oct_block_values *s, oct_block_side side, const
     oct_f16_to_f32_n(s->data[side][v->id] + picture * len_of(v), len_of(v), to);
 }
 
+void oct_block_values_mix(const oct_block_values *s, const oct_value *v, int64_t picture,
+                          double drop, oct_rng *rng, float *to, float *scratch)
+{
+    enum { DRAWS = 4 }; /* of 16 bits each, from one random number */
+    const uint64_t below = (uint64_t)(drop * (UINT16_MAX + 1.0));
+    const int64_t n = len_of(v);
+
+    oct_block_values_read(s, OCT_SIDE_NOW, v, picture, to);
+    if (!below || !v->producer) return;
+    oct_block_values_read(s, OCT_SIDE_EXACT, v, picture, scratch);
+    for (int64_t at = 0; at < n; at += DRAWS) {
+        uint64_t bits = oct_rng_u64(rng);
+
+        for (int64_t k = at; k < OCT_MIN(at + DRAWS, n); k++, bits >>= 16)
+            if ((bits & UINT16_MAX) < below) to[k] = scratch[k];
+    }
+}
+
 /* --- computing --- */
 
 int64_t oct_block_values_counts(const oct_block_values *s, const oct_value *v, int64_t picture,

@@ -7,6 +7,7 @@
 #ifndef OCT_QUANT_LEARN_BLOCK_VALUES_H
 #define OCT_QUANT_LEARN_BLOCK_VALUES_H
 
+#include "base/rng.h"
 #include "feed/feed.h"
 #include "quant/learn/block_net.h"
 #include "quant/learn/objects.h"
@@ -50,6 +51,14 @@ int64_t oct_block_values_counts(const oct_block_values *s, const oct_value *v, i
 /* One value of one picture. */
 void oct_block_values_read(const oct_block_values *s, oct_block_side side, const oct_value *v,
                            int64_t picture, float *to);
+
+/*
+ * The same of the side NOW, but for a share `drop` of the elements, drawn anew each time, which are
+ * as the float network has them (QDrop): what is learned from that suits more errors than those
+ * which the blocks before happen to make. `scratch` has room for the value.
+ */
+void oct_block_values_mix(const oct_block_values *s, const oct_value *v, int64_t picture,
+                          double drop, oct_rng *rng, float *to, float *scratch);
 
 /* Squared error of each output of a block, and the power of the exact one, over some pictures,
  * places by what they count. */

@@ -61,6 +61,7 @@ typedef struct learner {
     oct_rounding *rounding;    /* one for each layer */
     double *pressure;          /* one for each layer */
     float *theta, *sum, *grad; /* flat: what is learned, gradients of weights, of theta */
+    float *exact;              /* room for one input */
     const float **at_net, **at_grad;
     oct_optimizer opt;
     int64_t *order; /* pictures that are learned from */
@@ -124,7 +125,11 @@ static oct_status start(learner *l)
     const oct_params *p = &l->net->params;
     const double macs = (double)oct_plan_macs(l->net->plan) / 3;
     oct_optimizer_options o;
+    int64_t most = 0;
 
+    for (int32_t i = 0; i < l->block->n_in; i++)
+        most = OCT_MAX(most, oct_type_len(&l->block->in[i]->type));
+    l->exact = oct_arena_array(l->a, (size_t)most + 1, sizeof(*l->exact));
     l->batch = (int32_t)fmin(fmax(STEP_MACS / fmax(macs, 1), 1), MOST_BATCH);
     l->rounding = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(*l->rounding));
     l->pressure = oct_arena_array(l->a, (size_t)l->net->n_layers + 1, sizeof(*l->pressure));
@@ -134,8 +139,8 @@ static oct_status start(learner *l)
     l->theta = oct_params_buffer(p);
     l->sum = oct_params_buffer(p);
     l->grad = oct_params_buffer(p);
-    if (!l->rounding || !l->pressure || !l->order || !l->at_net || !l->at_grad || !l->theta ||
-        !l->sum || !l->grad)
+    if (!l->exact || !l->rounding || !l->pressure || !l->order || !l->at_net || !l->at_grad ||
+        !l->theta || !l->sum || !l->grad)
         return OCT_ERR_MEMORY;
     list_pictures(l);
     for (int32_t i = 0; i < l->net->n_layers; i++)
@@ -190,7 +195,8 @@ static oct_status sum_gradients(learner *l)
         const int64_t picture = next_picture(l);
 
         for (int32_t i = 0; i < l->block->n_in; i++)
-            oct_block_values_read(l->values, OCT_SIDE_NOW, l->block->in[i], picture, l->net->in[i]);
+            oct_block_values_mix(l->values, l->block->in[i], picture, l->o->drop, &l->rng,
+                                 l->net->in[i], l->exact);
         for (int32_t i = 0; i < l->block->n_out; i++)
             oct_block_values_read(l->values, OCT_SIDE_EXACT, l->block->out[i], picture,
                                   l->net->target[i]);

@@ -12,6 +12,7 @@ typedef struct oct_learn_settings {
     double rate;
     bool scales;  /* of activations are learned, too */
     double gamma; /* LSQ: how much the distance of weights from their codes costs */
+    double drop;  /* share of the inputs' elements that are read as the float network has them */
     uint64_t seed;
     int32_t n_threads;
 } oct_learn_settings;

@@ -61,6 +61,9 @@ static oct_status read_settings(const oct_qmap *m, const oct_quantize_options *o
         !(o->reconstruct_gamma >= 0))
         return oct_fail(m->ctx, OCT_ERR_ARG,
                         "steps, rate, block size and gamma of learning are not negative");
+    if (!(o->reconstruct_drop >= 0 && o->reconstruct_drop <= 1))
+        return oct_fail(m->ctx, OCT_ERR_ARG, "drop_prob %g: a probability of 0 to 1",
+                        o->reconstruct_drop);
     *out = (oct_learn_settings){
         .kind = lsq ? OCT_ROUNDING_LSQ : OCT_ROUNDING_ADAROUND,
         .steps = steps,
@@ -68,6 +71,7 @@ static oct_status read_settings(const oct_qmap *m, const oct_quantize_options *o
             o->reconstruct_rate > 0 ? o->reconstruct_rate : (lsq ? LSQ_WAY / steps : ADAROUND_RATE),
         .scales = !o->reconstruct_fix_scales,
         .gamma = o->reconstruct_gamma,
+        .drop = o->reconstruct_drop,
         .seed = o->seed,
         .n_threads = oct_ctx_threads(m->ctx),
     };

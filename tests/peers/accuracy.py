@@ -11,10 +11,11 @@ in float (--in-float), for comparison. octet, ORT, OpenVINO: the exported file i
 (OpenVINO: only the file made for it). drop: float - ORT, which must not exceed the limit; sim,
 octet and ORT must agree, and OpenVINO with octet. The row `float` holds ONNX Runtime with this
 script's own reading of outputs against octet. --all-labels: YOLO-NAS on all 364 labelled pictures,
-most of which it was trained on, instead of 72: how well runtimes agree is no question of new
-pictures, and many answer it better; drops are not judged then. --quick: 40 pictures, targets octet and ort; with
---quick or --limit the limits are not checked. --figures: writes the figures the pages quote, unless
-fewer or other pictures were scored. Exit status 1: missed.
+most of which it was trained on, instead of 72, detectors of COCO on all 448, the calibration pictures
+among them: how well runtimes agree is no question of new pictures, and many answer it better; drops
+are not judged then. --quick: 40 pictures, targets octet and ort; with --quick or --limit the limits
+are not checked. --figures: writes the figures the pages quote, unless fewer or other pictures were
+scored. Exit status 1: missed.
 """
 
 import argparse

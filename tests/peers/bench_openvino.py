@@ -9,7 +9,8 @@ For each network: the float IR in OpenVINO against octet on the ONNX file (large
 the largest magnitude); octet's INT8 file for target openvino, as ONNX in octet and as IR in OpenVINO;
 NNCF's INT8 file in OpenVINO and read by octet; how many layers with weights OpenVINO computes in INT8
 in both; and the time of octet's IR over that of NNCF's, which take turns. Quantized files of others
-are written as IR and compared, too. --all-labels scores BCCD's training pictures, too. Without VNNI sums of OpenVINO saturate and AP differs from octet's with
+are written as IR and compared, too. --all-labels scores BCCD's training pictures and COCO's
+calibration pictures, too. Without VNNI sums of OpenVINO saturate and AP differs from octet's with
 --overflow-fix disable. Times on a busy machine say little; their ratio says more.
 """
 

@@ -77,7 +77,14 @@ def labelled(task, labels, limit):
 
 
 def prepare_coco(task, work, limit, all_labels):
-    labelled(task, json.loads((peers.DATA / "coco/instances_val320.json").read_text()), limit)
+    parts = ["val320", "calib128"] if all_labels else ["val320"]
+    labelled(task, joined(peers.DATA / f"coco/instances_{part}.json" for part in parts), limit)
+    if all_labels:
+        task.folder = work / "pictures"
+        task.folder.mkdir()
+        for source in (peers.DATA / task.network.images, task.calibration):
+            for path in source.iterdir():
+                (task.folder / path.name).symlink_to(path)
 
 
 def prepare_bccd(task, work, limit, all_labels):

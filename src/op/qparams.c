@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "op/quant.h"
 
 bool oct_node_is_quantize(const oct_node *n)
 {
@@ -48,6 +49,22 @@ static bool all_in_range(const oct_tensor *scale, bool to_codes)
     return true;
 }
 
+static int32_t last_code(const oct_node *n, oct_dtype t)
+{
+    const int64_t last = attr_int(n, "last_code");
+    int32_t low, high;
+
+    if (!is_code_type(t)) return 0;
+    oct_quant_limits(t, &low, &high);
+    return last > 0 && last < high ? (int32_t)last : 0;
+}
+
+void oct_codes_limits(const oct_codes *c, int32_t *low, int32_t *high)
+{
+    oct_quant_limits(c->dtype, low, high);
+    if (c->last) *high = c->last;
+}
+
 bool oct_codes_of(const oct_node *n, oct_codes *out)
 {
     const bool to_codes = oct_node_is_quantize(n);
@@ -62,6 +79,7 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
     if (oct_node_in(n, 2) && !c.zero) return false;
     c.dtype = to_codes ? n->out[0]->type.dtype : x->dtype;
     c.was_signed = attr_int(n, "was_signed") != 0;
+    c.last = last_code(n, c.dtype);
     if (!is_code_type(c.dtype) || c.scale->type.dtype != OCT_DTYPE_F32) return false;
     if ((to_codes ? x->dtype : n->out[0]->type.dtype) != OCT_DTYPE_F32) return false;
     if (attr_int(n, "block_size") || !all_in_range(c.scale, to_codes)) return false;
@@ -81,7 +99,8 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
 
 bool oct_codes_equal(const oct_codes *a, const oct_codes *b)
 {
-    if (a->dtype != b->dtype || a->axis != b->axis || a->n != b->n) return false;
+    if (a->dtype != b->dtype || a->last != b->last) return false;
+    if (a->axis != b->axis || a->n != b->n) return false;
     for (int64_t i = 0; i < a->n; i++)
         if (oct_codes_scale(a, i) != oct_codes_scale(b, i) ||
             oct_codes_zero(a, i) != oct_codes_zero(b, i))

@@ -12,6 +12,7 @@ typedef struct oct_codes {
     const oct_tensor *scale;
     const oct_tensor *zero; /* NULL: all zero; else as many as scales */
     bool was_signed;        /* by a QLinear operator to signed bytes, whatever they are now */
+    int32_t last;           /* the largest code, below that of the type; 0: the type's */
 } oct_codes;
 
 bool oct_node_is_quantize(const oct_node *n);   /* of either domain */
@@ -23,7 +24,10 @@ bool oct_node_is_dequantize(const oct_node *n); /* of either domain */
  */
 bool oct_codes_of(const oct_node *n, oct_codes *out);
 
-/* Do equal codes have equal values? */
+/* The smallest and the largest code. */
+void oct_codes_limits(const oct_codes *c, int32_t *low, int32_t *high);
+
+/* Do equal codes have equal values, and is the largest the same? */
 bool oct_codes_equal(const oct_codes *a, const oct_codes *b);
 
 /* A scale that is zero or NaN would make everything downstream meaningless: refused by name. */

@@ -6,11 +6,19 @@
 #include "op/op.h"
 
 /* Rows of QuantizeLinear and DequantizeLinear have these attributes, in these places. */
-enum { OCT_GRID_AXIS, OCT_GRID_BLOCK_SIZE, OCT_GRID_OUTPUT_DTYPE, OCT_GRID_N_ATTRS };
+enum {
+    OCT_GRID_AXIS,
+    OCT_GRID_BLOCK_SIZE,
+    OCT_GRID_OUTPUT_DTYPE,
+    OCT_GRID_LAST_CODE, /* of codes with fewer bits than their type; set by byte-codes, in no file
+                         */
+    OCT_GRID_N_ATTRS
+};
 #define OCT_GRID_ATTRS                                                                             \
     [OCT_GRID_AXIS] = {"axis", OCT_ATTR_INT, .def.i = 1},                                          \
     [OCT_GRID_BLOCK_SIZE] = {"block_size", OCT_ATTR_INT, .def.i = 0},                              \
-    [OCT_GRID_OUTPUT_DTYPE] = {"output_dtype", OCT_ATTR_INT, .def.i = 0}
+    [OCT_GRID_OUTPUT_DTYPE] = {"output_dtype", OCT_ATTR_INT, .def.i = 0},                          \
+    [OCT_GRID_LAST_CODE] = {"last_code", OCT_ATTR_INT, .def.i = 0}
 
 /* Operand 0 seen as [outer x n x inner]; row r = outer index * n + axis index. */
 typedef struct oct_quant_grid {

@@ -62,6 +62,7 @@ typedef struct job {
     oct_dtype precision; /* what a quotient is rounded to */
     int32_t low, high;
     bool saturate;
+    bool is_byte; /* all codes of a byte */
 } job;
 
 static void divide(const job *j, float *x, const float *scale, int64_t step, int64_t n)
@@ -107,8 +108,8 @@ static void range(void *arg, int64_t begin, int64_t end)
 {
     const job *j = arg;
     const oct_dtype t = j->y->type.dtype;
-    const bool is_plain = j->x->type.dtype == OCT_DTYPE_F32 && j->precision == OCT_DTYPE_F32 &&
-                          (t == OCT_DTYPE_U8 || t == OCT_DTYPE_I8);
+    const bool is_plain =
+        j->is_byte && j->x->type.dtype == OCT_DTYPE_F32 && j->precision == OCT_DTYPE_F32;
 
     for (int64_t at = begin, n; at < end; at += n) {
         const int64_t row = at / j->grid.inner, col = at % j->grid.inner;
@@ -129,6 +130,7 @@ static oct_status ref(const oct_args *a)
 {
     const int64_t n_scales = oct_tensor_len(a->in[1]);
     const int64_t precision = oct_int(a->node, PRECISION);
+    const int64_t last = oct_int(a->node, OCT_GRID_LAST_CODE);
     job j = {.x = a->in[0], .y = a->out[0], .saturate = oct_int(a->node, SATURATE) != 0};
     float *scale;
     int32_t *zero;
@@ -141,6 +143,11 @@ static oct_status ref(const oct_args *a)
     j.precision = precision ? (oct_dtype)precision : a->in[1]->type.dtype;
     if (j.precision == OCT_DTYPE_I32) j.precision = OCT_DTYPE_F32;
     if (!(F8_SET >> j.y->type.dtype & 1u)) oct_quant_limits(j.y->type.dtype, &j.low, &j.high);
+    j.is_byte = j.y->type.dtype == OCT_DTYPE_U8 || j.y->type.dtype == OCT_DTYPE_I8;
+    if (last > 0 && last < j.high) {
+        j.high = (int32_t)last;
+        j.is_byte = false;
+    }
     oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }

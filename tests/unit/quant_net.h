@@ -173,4 +173,30 @@ static inline void assert_steps(const oct_tensor *a, const oct_tensor *b, float 
         fail_msg("%lld of %lld elements differ", (long long)differ, (long long)n);
 }
 
+/* The integer plan's outputs against plain evaluation and simulation, in steps of `step`. */
+static inline void assert_codes(fixture *f, float step)
+{
+    oct_plan_options o[3];
+    oct_tensor *out[3][4] = {{NULL}};
+
+    for (int i = 0; i < 3; i++) {
+        oct_plan_options_init(&o[i]);
+        o[i].plain = i == 1;
+        o[i].simulate = i == 2;
+        run_graph(f, &o[i], out[i]);
+    }
+    for (int32_t k = 0; k < f->g->n_outputs; k++) {
+        assert_steps(out[0][k], out[1][k], step, 0.001);
+        assert_steps(out[0][k], out[2][k], step, 0.001);
+        for (int i = 0; i < 3; i++)
+            oct_tensor_unref(out[i][k]);
+    }
+}
+
+static inline void assert_integer(fixture *f, const char *kernel, int n, float step)
+{
+    assert_int_equal(count_kernels(f, NULL, kernel), n);
+    assert_codes(f, step);
+}
+
 #endif

@@ -23,7 +23,9 @@ static void codes_to_floats_and_back(void **state)
         float *scale[2] = {random_floats(&rng, n, 0.01f, 0.2f),
                            random_floats(&rng, n, 0.01f, 0.2f)};
         int32_t *zero[2] = {random_zeros(&rng, n), random_zeros(&rng, n)};
-        const oct_int8_codes q = {each, scale[0], zero[0]}, to = {each, scale[1], zero[1]};
+        const int32_t last = round % 4 == 3 ? 15 : 0;
+        const oct_int8_codes q = {each, scale[0], zero[0], last};
+        const oct_int8_codes to = {each, scale[1], zero[1], last};
         uint8_t *codes = random_codes(&rng, ROWS * r.a_pitch), *y[2];
 
         x[0] = NAN;
@@ -68,7 +70,7 @@ static void planes(void **state)
         const size_t size = (size_t)((n - 1) * pitch + c);
         float *scale = random_floats(&rng, c, 0.01f, 0.2f), *x = random_floats(&rng, c * n, -9, 9);
         int32_t *zero = random_zeros(&rng, c);
-        const oct_int8_codes q = {s % 2 ? c : 1, scale, zero};
+        const oct_int8_codes q = {s % 2 ? c : 1, scale, zero, s % 3 ? 0 : 15};
         uint8_t *codes = random_codes(&rng, (int64_t)size), *y[2];
         float *z[2];
 
@@ -180,9 +182,9 @@ static void sums_and_products_of_codes(void **state)
             scale[i] = random_floats(&rng, n, 0.01f, 0.1f);
             zero[i] = random_zeros(&rng, n);
         }
-        spec.a = (oct_int8_codes){each, scale[0], zero[0]};
-        spec.b = (oct_int8_codes){1, scale[1], zero[1]};
-        spec.y = (oct_int8_codes){each, scale[2], zero[2]};
+        spec.a = (oct_int8_codes){each, scale[0], zero[0], 0};
+        spec.b = (oct_int8_codes){1, scale[1], zero[1], 0};
+        spec.y = (oct_int8_codes){each, scale[2], zero[2], round % 3 ? 0 : 15};
         check_binary(&rng, &spec, &r, round % 11 != 0);
         for (int i = 0; i < 3; i++) {
             free(scale[i]);

@@ -131,32 +131,6 @@ static void bad_scales_are_named(void **state)
 
 /* --- in integers --- */
 
-/* The integer plan's outputs against plain evaluation and simulation, in steps of `step`. */
-static void assert_codes(fixture *f, float step)
-{
-    oct_plan_options o[3];
-    oct_tensor *out[3][4] = {{NULL}};
-
-    for (int i = 0; i < 3; i++) {
-        oct_plan_options_init(&o[i]);
-        o[i].plain = i == 1;
-        o[i].simulate = i == 2;
-        run_graph(f, &o[i], out[i]);
-    }
-    for (int32_t k = 0; k < f->g->n_outputs; k++) {
-        assert_steps(out[0][k], out[1][k], step, 0.001);
-        assert_steps(out[0][k], out[2][k], step, 0.001);
-        for (int i = 0; i < 3; i++)
-            oct_tensor_unref(out[i][k]);
-    }
-}
-
-static void assert_integer(fixture *f, const char *kernel, int n, float step)
-{
-    assert_int_equal(count_kernels(f, NULL, kernel), n);
-    assert_codes(f, step);
-}
-
 static const struct {
     const char *name;
     conv_case c;
@@ -564,7 +538,6 @@ static void wide_codes_stay_float(void **state)
     assert_int_equal(count_kernels(f, NULL, "int8 conv"), 0);
 }
 
-/* The same bytes for any number of threads, and for every run. */
 /* The product of these scales is infinity in float, and a sum of zero times it no number. */
 static void huge_and_tiny_scales_stay_float(void **state)
 {
@@ -583,6 +556,7 @@ static void huge_and_tiny_scales_stay_float(void **state)
     assert_exact(f, &o, "simulated");
 }
 
+/* The same bytes for any number of threads, and for every run. */
 static void threads_change_nothing(void **state)
 {
     fixture *f = *state;

@@ -39,7 +39,7 @@ static layers cut(oct_ctx *ctx, const oct_graph *from, bool is_cut)
 
     assert_ok(ctx, oct_graph_clone(from, &l.g));
     /* what a plan does first; it cannot where codes are results */
-    assert_ok(ctx, oct_pass_unsign_codes.run(l.g, &changed));
+    assert_ok(ctx, oct_pass_byte_codes.run(l.g, &changed));
     for (oct_node *n = l.g->first; n; n = n->next)
         if (is_border(n) && l.n < MAX_CODES) codes[l.n++] = n->out[0];
     for (int i = 0; i < l.n; i++) {

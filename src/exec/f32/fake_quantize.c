@@ -61,7 +61,7 @@ static oct_status make(oct_plan *p, oct_step *s)
     if (!st) return OCT_ERR_MEMORY;
     if (!oct_codes_of(s->node, &c)) return oct_node_fail(s->node, OCT_ERR_STATE, "has no codes");
     if (!(f = oct_plan_alloc(p, 3 * (size_t)c.n, sizeof(float)))) return OCT_ERR_MEMORY;
-    oct_quant_limits(c.dtype, &low, &high);
+    oct_codes_limits(&c, &low, &high);
     for (int64_t i = 0; i < c.n; i++) {
         f[i] = oct_codes_scale(&c, i);
         f[c.n + i] = (float)(low - oct_codes_zero(&c, i));

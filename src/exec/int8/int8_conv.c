@@ -65,7 +65,7 @@ static oct_int8_codes from(const oct_int8_codes *c, int64_t first)
 {
     const int64_t k = c->n > 1 ? first : 0;
 
-    return (oct_int8_codes){c->n, c->scale + k, c->zero + k};
+    return (oct_int8_codes){c->n, c->scale + k, c->zero + k, c->last};
 }
 
 /* The codes of all channels, and scale and bias of all filters' accumulators. */

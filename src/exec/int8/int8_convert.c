@@ -85,7 +85,7 @@ static oct_int8_codes params_at(const oct_int8_codes *c, int64_t i, bool single)
 
     /* floats have neither scale nor zero point */
     return (oct_int8_codes){single ? 1 : c->n, c->scale ? c->scale + k : NULL,
-                            c->zero ? c->zero + k : NULL};
+                            c->zero ? c->zero + k : NULL, c->last};
 }
 
 /* Rows [row, row + r->rows) with the parameters of channel i. */

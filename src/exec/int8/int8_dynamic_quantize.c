@@ -123,7 +123,7 @@ static oct_status run(const oct_bound *b)
     oct_parallel_for(b->n_threads, st->rows, st->grain, ranges, &j);
     oct_dynamic_range(j.range, 2 * chunks, scale, zero);
     zero32 = *zero;
-    j.codes = (oct_int8_codes){1, scale, &zero32};
+    j.codes = (oct_int8_codes){1, scale, &zero32, 0};
     oct_parallel_for(b->n_threads, st->rows, st->grain, rows, &j);
     return OCT_OK;
 }

@@ -30,7 +30,7 @@ oct_status oct_int8_codes_make(oct_plan *p, const oct_codes *c, oct_int8_codes *
         scale[i] = oct_codes_scale(c, i);
         zero[i] = oct_codes_zero(c, i);
     }
-    *out = (oct_int8_codes){c->n, scale, zero};
+    *out = (oct_int8_codes){c->n, scale, zero, c->last};
     return OCT_OK;
 }
 

@@ -19,7 +19,7 @@ static bool accepts(const oct_plan *p, const oct_step *s, oct_layout *layout)
     if (s->node->op != &oct_op_softmax || !oct_step_is_bare(s) || !oct_step_in_u8(p, s, 0))
         return false;
     if (!oct_step_out_is_codes(s) || !oct_step_out_u8_or_f32(p, s)) return false;
-    if (s->integer->in[0].n != 1 || s->integer->out.n != 1) return false;
+    if (s->integer->in[0].n != 1 || s->integer->out.n != 1 || s->integer->out.last) return false;
     *layout = OCT_LAYOUT_ANY;
     return p->slots[s->out[0]].type.rank > 0;
 }

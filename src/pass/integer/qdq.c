@@ -10,9 +10,14 @@
 oct_qdq oct_qdq_of(const oct_node *n)
 {
     const oct_attr *axis = oct_node_attr(n, "axis"), *was = oct_node_attr(n, "was_signed");
+    const oct_attr *last = oct_node_attr(n, "last_code");
     const bool single = n->in[1]->data && oct_tensor_len(n->in[1]->data) == 1;
 
-    return (oct_qdq){n->in[1], oct_node_in(n, 2), single || !axis ? -1 : axis->i, was && was->i};
+    return (oct_qdq){.scale = n->in[1],
+                     .zero = oct_node_in(n, 2),
+                     .axis = single || !axis ? -1 : axis->i,
+                     .was_signed = was && was->i,
+                     .last = last ? last->i : 0};
 }
 
 oct_status oct_qdq_new(oct_graph *g, oct_node *before, bool to_codes, const char *base,
@@ -29,6 +34,7 @@ oct_status oct_qdq_new(oct_graph *g, oct_node *before, bool to_codes, const char
     if (!n) return OCT_ERR_MEMORY;
     if (l->axis >= 0) OCT_TRY(oct_node_set_int(n, "axis", l->axis));
     if (l->was_signed && to_codes) OCT_TRY(oct_node_set_int(n, "was_signed", 1));
+    if (l->last) OCT_TRY(oct_node_set_int(n, "last_code", l->last));
     if (made) *made = n->out[0];
     return oct_node_infer(n);
 }

@@ -10,6 +10,7 @@ typedef struct oct_qdq {
     oct_value *scale, *zero;
     int64_t axis;
     bool was_signed; /* as in oct_codes */
+    int64_t last;    /* as in oct_codes */
 } oct_qdq;
 
 /* Those of an existing node. */

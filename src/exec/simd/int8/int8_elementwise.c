@@ -53,13 +53,14 @@ static void quantize(const oct_int8_codes *q, const oct_int8_strides *rows, cons
                      uint8_t *y)
 {
     const oct_int8_strides r = flatten(rows, q->n == 1);
+    const float last = (float)oct_int8_last(q);
 
     for (int64_t k = 0; k < r.rows; k++)
         FOR_COLUMNS(&r)
         {
             const vf scale = load_list(q->scale, q->n, i, lanes);
             const vi zero = load_zero(q, i, lanes);
-            const vf low = -to_float(zero), high = 255.0f + low;
+            const vf low = -to_float(zero), high = last + low;
             const float *at = x + k * r.a_pitch + i;
             const vf v = lanes == VW ? load(at) : load_part(at, lanes);
 
@@ -88,6 +89,7 @@ static void requantize(const oct_int8_codes *from, const oct_int8_codes *to,
                        const oct_int8_strides *rows, const uint8_t *x, uint8_t *y)
 {
     const oct_int8_strides r = flatten(rows, from->n == 1 && to->n == 1);
+    const float last = (float)oct_int8_last(to);
 
     for (int64_t k = 0; k < r.rows; k++)
         FOR_COLUMNS(&r)
@@ -96,7 +98,7 @@ static void requantize(const oct_int8_codes *from, const oct_int8_codes *to,
                 (codes_at(x + k * r.a_pitch + i, lanes) - to_float(load_zero(from, i, lanes))) *
                 load_list(from->scale, from->n, i, lanes);
             const vi zero = load_zero(to, i, lanes);
-            const vf low = -to_float(zero), high = 255.0f + low;
+            const vf low = -to_float(zero), high = last + low;
 
             put_codes(y + k * r.y_pitch + i,
                       code_of(v / load_list(to->scale, to->n, i, lanes), low, high, zero), lanes);

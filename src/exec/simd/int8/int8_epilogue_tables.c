@@ -43,9 +43,9 @@ static int32_t zero_of(const oct_int8_codes *q, int64_t i)
 }
 
 /* The code of a limit of Relu or Clip. */
-static int32_t limit(float x, float scale, int32_t zero)
+static int32_t limit(float x, float scale, int32_t zero, int32_t last)
 {
-    return oct_quant_code(x / scale, zero, 0, 255);
+    return oct_quant_code(x / scale, zero, 0, last);
 }
 
 static bool is_linear(const oct_act *a)
@@ -54,14 +54,15 @@ static bool is_linear(const oct_act *a)
 }
 
 /* Limits of a result above its zero point, including those of Relu and Clip. */
-static void limits(const oct_act *act, float scale, int32_t zero, float *low, float *high)
+static void limits(const oct_act *act, float scale, int32_t zero, int32_t last, float *low,
+                   float *high)
 {
-    int32_t lo = 0, hi = 255;
+    int32_t lo = 0, hi = last;
 
     if (act->kind == OCT_ACT_RELU) lo = zero;
     if (act->kind == OCT_ACT_CLIP) {
-        lo = limit(act->a, scale, zero);
-        hi = limit(act->b, scale, zero);
+        lo = limit(act->a, scale, zero, last);
+        hi = limit(act->b, scale, zero, last);
     }
     *low = (float)(lo - zero);
     *high = (float)(hi - zero);
@@ -75,7 +76,7 @@ static oct_int8_way way_of(const oct_int8_epilogue_spec *s)
     case OCT_ACT_LEAKY:
         return fabsf(s->act[0].a) <= 1 ? OCT_INT8_LEAKY : OCT_INT8_GENERAL;
     case OCT_ACT_SWISH:
-        return OCT_INT8_SWISH;
+        return s->y.last ? OCT_INT8_GENERAL : OCT_INT8_SWISH; /* saturates at the byte's end */
     case OCT_ACT_HARD_SWISH:
         return OCT_INT8_HARD_SWISH;
     default:
@@ -91,6 +92,7 @@ static float swish_scale(float scale)
 
 void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_int8_epilogue *f)
 {
+    const int32_t last = oct_int8_last(&s->y);
     const oct_act none = {0};
     float *list[N_ARRAYS];
     int32_t *zeros = take_arrays(memory, s->c, N_ARRAYS, list);
@@ -112,7 +114,7 @@ void oct_int8_epilogue_pack(const oct_int8_epilogue_spec *s, void *memory, oct_i
         if (!(fabsf(list[SCALE][i]) < 0.25f)) f->no_overflow = false;
         list[BIAS][i] = s->bias ? s->bias[i] : 0.0f;
         list[INV][i] = 1.0f / (f->way == OCT_INT8_SWISH ? swish_scale(list[SCALE][i]) : unit);
-        limits(f->way == OCT_INT8_DIRECT ? &s->act[0] : &none, unit, zeros[i], &list[LOW][i],
+        limits(f->way == OCT_INT8_DIRECT ? &s->act[0] : &none, unit, zeros[i], last, &list[LOW][i],
                &list[HIGH][i]);
         if (s->residual == OCT_INT8_U8) {
             list[R_SCALE][i] = scale_of(&s->r, i);
@@ -178,7 +180,8 @@ void oct_int8_binary_pack(const oct_int8_binary_spec *s, void *memory, oct_int8_
         list[SHIFT][k] = shift_of(s, (float)zero, list[A_ZERO][k], list[A_SCALE][k],
                                   list[B_ZERO][k], list[B_SCALE][k]);
         list[B_INV][k] = 1.0f / unit;
-        limits(direct ? &s->act : &none, unit, zero, &list[B_LOW][k], &list[B_HIGH][k]);
+        limits(direct ? &s->act : &none, unit, zero, oct_int8_last(&s->y), &list[B_LOW][k],
+               &list[B_HIGH][k]);
         zeros[k] = zero;
         if (direct) { /* the zero point is part of the shift */
             list[B_LOW][k] += (float)(zero - s->offset);

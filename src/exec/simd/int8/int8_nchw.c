@@ -97,7 +97,7 @@ static int64_t quantize_rgb(const oct_int8_codes *q, const float *x, int64_t pla
 
     for (int k = 0; k < 3; k++) {
         scale[k] = splat(q->scale[q->n > 1 ? k : 0]);
-        high[k] = splat((float)(255 - zero_at(q, k)));
+        high[k] = splat((float)(oct_int8_last(q) - zero_at(q, k)));
         zero[k] = _mm512_set1_epi32(zero_at(q, k));
     }
     two = _mm512_packs_epi32(zero[0], zero[1]);
@@ -138,7 +138,7 @@ void INT8_SYM(quantize_nchw)(const oct_int8_codes *q, const float *x, int64_t pl
             for (int64_t k = 0; k < channels; k++) {
                 const int32_t z = zero_at(q, first + k);
                 const vf scale = splat(q->scale[q->n > 1 ? first + k : 0]);
-                const vf low = splat((float)-z), high = splat((float)(255 - z));
+                const vf low = splat((float)-z), high = splat((float)(oct_int8_last(q) - z));
                 const float *from = x + (first + k) * plane + i;
 
                 for (int64_t p = 0; p < n; p += VW) {

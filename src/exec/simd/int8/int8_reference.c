@@ -155,8 +155,8 @@ static int32_t zero_of(const oct_int8_codes *q, int64_t i)
 static void quantize(const oct_int8_codes *q, const oct_int8_strides *r, const float *x, uint8_t *y)
 {
     FOR_ROWS(r)
-    y[k * r->y_pitch + i] =
-        (uint8_t)oct_quant_code(x[k * r->a_pitch + i] / scale_of(q, i), zero_of(q, i), 0, 255);
+    y[k * r->y_pitch + i] = (uint8_t)oct_quant_code(x[k * r->a_pitch + i] / scale_of(q, i),
+                                                    zero_of(q, i), 0, oct_int8_last(q));
 }
 
 static float value(const oct_int8_codes *q, int64_t i, uint8_t x)
@@ -175,8 +175,9 @@ static void requantize(const oct_int8_codes *from, const oct_int8_codes *to,
                        const oct_int8_strides *r, const uint8_t *x, uint8_t *y)
 {
     FOR_ROWS(r)
-    y[k * r->y_pitch + i] = (uint8_t)oct_quant_code(
-        value(from, i, x[k * r->a_pitch + i]) / scale_of(to, i), zero_of(to, i), 0, 255);
+    y[k * r->y_pitch + i] =
+        (uint8_t)oct_quant_code(value(from, i, x[k * r->a_pitch + i]) / scale_of(to, i),
+                                zero_of(to, i), 0, oct_int8_last(to));
 }
 
 static void quantize_nchw(const oct_int8_codes *q, const float *x, int64_t plane, int64_t c,
@@ -184,8 +185,8 @@ static void quantize_nchw(const oct_int8_codes *q, const float *x, int64_t plane
 {
     for (int64_t i = 0; i < pixels; i++)
         for (int64_t k = 0; k < c; k++)
-            y[i * pitch + k] =
-                (uint8_t)oct_quant_code(x[k * plane + i] / scale_of(q, k), zero_of(q, k), 0, 255);
+            y[i * pitch + k] = (uint8_t)oct_quant_code(x[k * plane + i] / scale_of(q, k),
+                                                       zero_of(q, k), 0, oct_int8_last(q));
 }
 
 static void dequantize_nchw(const oct_int8_codes *q, const uint8_t *x, int64_t pitch, int64_t c,

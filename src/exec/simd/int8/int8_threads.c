@@ -182,7 +182,7 @@ static void mean_part(const pool_job *j, const pool_window *w, const uint8_t *x,
         scale[i] = p->x.scale[kx] / (p->y.scale[ky] * (float)w->count);
         zero[i] = p->y.zero ? p->y.zero[ky] : 0;
         low[i] = (float)-zero[i];
-        high[i] = (float)(255 - zero[i]);
+        high[i] = (float)(oct_int8_last(&p->y) - zero[i]);
         if (i >= (n + 63) / 64 * 64) break;
     }
     j->set->epilogue(&f, &(oct_int8_rows){.sum = sum,

@@ -22,7 +22,13 @@ typedef struct oct_int8_codes {
     int64_t n;
     const float *scale;
     const int32_t *zero;
+    int32_t last; /* codes of fewer bits: the largest one; 0: 255 */
 } oct_int8_codes;
+
+static inline int32_t oct_int8_last(const oct_int8_codes *q)
+{
+    return q->last ? q->last : 255;
+}
 
 typedef enum oct_int8_type {
     OCT_INT8_NONE = 0, /* no residual */

@@ -302,11 +302,15 @@ static oct_status judge(work *w)
     return OCT_OK;
 }
 
-/* Only then errors are so large that it matters where they are. */
-static bool has_few_bits(const oct_qmap *m)
+/* Few bits, or scales that are powers of two: only then errors are so large that it matters where
+ * they are. */
+static bool is_coarse(const oct_qmap *m)
 {
-    for (int32_t i = 0; i < m->n_points; i++)
-        if (m->points[i].role == OCT_QROLE_WEIGHT && m->points[i].spec.bits < 8) return true;
+    for (int32_t i = 0; i < m->n_points; i++) {
+        const oct_qspec *s = &m->points[i].spec;
+
+        if (m->points[i].role == OCT_QROLE_WEIGHT && (s->bits < 8 || s->is_pow2)) return true;
+    }
     return false;
 }
 
@@ -329,7 +333,7 @@ static oct_status prepare(work *w, oct_feed *f, const oct_quantize_options *o, o
         return oct_fail(w->m->ctx, OCT_ERR_ARG,
                         "%lld pictures are too few for blocks to learn from: %d are the least",
                         (long long)out->pictures, (int)LEAST_PICTURES);
-    if (has_few_bits(w->m))
+    if (is_coarse(w->m))
         OCT_TRY(oct_objects_find(w->bound, o->family, w->values.data[OCT_SIDE_EXACT],
                                  w->values.pictures, w->arena, &w->values.objects));
     OCT_TRY(oct_guard_new(w->bound, &w->values, w->arena, &w->guard));

@@ -49,7 +49,7 @@ static bool all_in_range(const oct_tensor *scale, bool to_codes)
     return true;
 }
 
-static int32_t last_code(const oct_node *n, oct_dtype t)
+int32_t oct_codes_last(const oct_node *n, oct_dtype t)
 {
     const int64_t last = attr_int(n, "last_code");
     int32_t low, high;
@@ -79,7 +79,7 @@ bool oct_codes_of(const oct_node *n, oct_codes *out)
     if (oct_node_in(n, 2) && !c.zero) return false;
     c.dtype = to_codes ? n->out[0]->type.dtype : x->dtype;
     c.was_signed = attr_int(n, "was_signed") != 0;
-    c.last = last_code(n, c.dtype);
+    c.last = oct_codes_last(n, c.dtype);
     if (!is_code_type(c.dtype) || c.scale->type.dtype != OCT_DTYPE_F32) return false;
     if ((to_codes ? x->dtype : n->out[0]->type.dtype) != OCT_DTYPE_F32) return false;
     if (attr_int(n, "block_size") || !all_in_range(c.scale, to_codes)) return false;

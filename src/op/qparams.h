@@ -24,6 +24,9 @@ bool oct_node_is_dequantize(const oct_node *n); /* of either domain */
  */
 bool oct_codes_of(const oct_node *n, oct_codes *out);
 
+/* The largest code if it is below that of the type; 0: it is the type's. */
+int32_t oct_codes_last(const oct_node *n, oct_dtype t);
+
 /* The smallest and the largest code. */
 void oct_codes_limits(const oct_codes *c, int32_t *low, int32_t *high);
 

@@ -2,6 +2,7 @@
 /* QuantizeLinear: y = saturate(round(x / scale) + zero point); two domains, one meaning. */
 #include "base/parallel.h"
 #include "op/elementwise.h"
+#include "op/qparams.h"
 #include "op/quant.h"
 #include "op/quant_grid.h"
 
@@ -130,7 +131,7 @@ static oct_status ref(const oct_args *a)
 {
     const int64_t n_scales = oct_tensor_len(a->in[1]);
     const int64_t precision = oct_int(a->node, PRECISION);
-    const int64_t last = oct_int(a->node, OCT_GRID_LAST_CODE);
+    const int32_t last = oct_codes_last(a->node, a->out[0]->type.dtype);
     job j = {.x = a->in[0], .y = a->out[0], .saturate = oct_int(a->node, SATURATE) != 0};
     float *scale;
     int32_t *zero;
@@ -143,11 +144,8 @@ static oct_status ref(const oct_args *a)
     j.precision = precision ? (oct_dtype)precision : a->in[1]->type.dtype;
     if (j.precision == OCT_DTYPE_I32) j.precision = OCT_DTYPE_F32;
     if (!(F8_SET >> j.y->type.dtype & 1u)) oct_quant_limits(j.y->type.dtype, &j.low, &j.high);
-    j.is_byte = j.y->type.dtype == OCT_DTYPE_U8 || j.y->type.dtype == OCT_DTYPE_I8;
-    if (last > 0 && last < j.high) {
-        j.high = (int32_t)last;
-        j.is_byte = false;
-    }
+    if (last) j.high = last;
+    j.is_byte = !last && OCT_SET_8BIT >> j.y->type.dtype & 1u;
     oct_parallel_for(a->n_threads, oct_tensor_len(a->out[0]), OCT_MAP_GRAIN, range, &j);
     return OCT_OK;
 }

@@ -422,6 +422,32 @@ static void recipe_equals_command_line(void **state)
     must_contain(p->last.out, "seed: 0\n");
 }
 
+/* Options whose word in a recipe is false. */
+static void switches_turn_off(void **state)
+{
+    static const struct row {
+        const char *word, *option, *kind;
+    } rows[] = {
+#define OCT_FIELD(sym, path, option, kind, ...) {path, option, #kind},
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    };
+    place *p = *state;
+    int n = 0;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        char words[200];
+
+        if (strcmp(rows[i].kind, "SWITCH_OFF") != 0) continue;
+        (void)snprintf(words, sizeof(words), QUANTIZE "--%s --print-recipe", rows[i].option);
+        assert_int_equal(octet(p, words), 0);
+        (void)snprintf(words, sizeof(words), "%s: false\n", strrchr(rows[i].word, '.') + 1);
+        must_contain(p->last.out, words);
+        n++;
+    }
+    assert_true(n >= 3);
+}
+
 static void foreign_files_are_explained(void **state)
 {
     static const char config[] =
@@ -521,6 +547,7 @@ int main(int argc, char **argv)
         TEST(says_what_it_assumes),
         TEST(takes_float16_networks),
         TEST(recipe_equals_command_line),
+        TEST(switches_turn_off),
         TEST(foreign_files_are_explained),
         TEST(files_are_replaced_only_if_octet_made_them),
     };

@@ -27,6 +27,18 @@ static oct_status set_number(oct_recipe *r, const char *path, int64_t v)
     return oct_recipe_set(r, path, number);
 }
 
+/* Is the option of this field a switch that turns something off? */
+static bool turns_off(int32_t field)
+{
+    static const char *const kinds[] = {
+#define OCT_FIELD(sym, path, option, kind, ...) #kind,
+#include <octet/recipe.def>
+#undef OCT_FIELD
+    };
+
+    return strcmp(kinds[field], "SWITCH_OFF") == 0;
+}
+
 /* The command line over what the recipe says. */
 static oct_status apply_words(cli *c, const cli_recipe_args *a, char **files, oct_recipe *r)
 {
@@ -35,11 +47,9 @@ static oct_status apply_words(cli *c, const cli_recipe_args *a, char **files, oc
 
     if (files[0]) st = oct_recipe_set(r, "model", files[0]);
     for (int32_t i = 0; !st && oct_recipe_field_at(i, &f); i++) {
-        const bool is_off = i == CLI_FIELD_IGNORED_VALIDATE || i == CLI_FIELD_ONLY_VALIDATE;
-
         for (int k = 0; !st && k < a->words[i].n; k++)
             st = oct_recipe_set(r, f.path, a->words[i].items[k]);
-        if (!st && a->flags[i]) st = oct_recipe_set(r, f.path, is_off ? "false" : "true");
+        if (!st && a->flags[i]) st = oct_recipe_set(r, f.path, turns_off(i) ? "false" : "true");
     }
     if (!st && c->opt.seed_given) st = set_number(r, "seed", c->opt.seed);
     if (!st && c->opt.threads) st = set_number(r, "threads", c->opt.threads);

@@ -99,19 +99,23 @@ static oct_status heal_again(oct_graph *g)
 
 oct_status oct_origin_replay(const oct_graph *quantized, oct_graph *g)
 {
-    bool smoothed, aligned;
+    bool smoothed, aligned, centred;
 
     if (oct_graph_metadata(quantized, "octet.healed")) OCT_TRY(heal_again(g));
     if (oct_graph_metadata(quantized, "octet.equalized")) OCT_TRY(oct_equalize(g, NULL));
     OCT_TRY(
         move_again(quantized, "octet.smoothed", OCT_MOVED_SMOOTH, oct_smooth_again, g, &smoothed));
     OCT_TRY(move_again(quantized, "octet.aligned", OCT_MOVED_ALIGN, oct_align_again, g, &aligned));
-    if (!smoothed || !aligned)
+    OCT_TRY(
+        move_again(quantized, OCT_MOVED_LOGITS, OCT_MOVED_LOGITS, oct_centre_again, g, &centred));
+    if (!smoothed || !aligned || !centred)
         oct_log(g->ctx, OCT_LOG_WARN,
                 "%s moved weights between layers of this file, and what its metadata says of that "
                 "is missing or does not fit the float network; it counts as error of these layers "
                 "here, but not at the outputs",
-                smoothed ? "channel alignment" : "SmoothQuant");
+                !smoothed  ? "SmoothQuant"
+                : !aligned ? "channel alignment"
+                           : "centring of logits");
     return OCT_OK;
 }
 

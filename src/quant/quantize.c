@@ -73,6 +73,11 @@ typedef struct job {
     oct_qmap *unhealed; /* the calibration borrows from it */
 } job;
 
+static oct_status centre_logits(job *j)
+{
+    return oct_centre_logits(j->q->m, j->q->g, j->f, &j->q->centred);
+}
+
 static oct_status choose_observers(job *j)
 {
     OCT_TRY(oct_solve_watch(j->q->m, j->q->target, &j->q->o, j->c));
@@ -244,6 +249,7 @@ static const struct stage {
     oct_status (*run)(job *j);
     unsigned writes, only;
 } stages[] = {
+    {"centre logits", centre_logits, 0, PICTURES | FROM_FLOAT}, /* in biases of the network */
     {"choose observers", choose_observers, 0, PICTURES},
     {"calibrate", calibrate, 0, PICTURES},
     {"activation scales", solve_activations, OCT_QWRITES_SCALES, PICTURES},

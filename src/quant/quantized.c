@@ -234,9 +234,28 @@ const oct_graph *oct_quantized_unaligned(const oct_quantized *q)
     return q->unaligned;
 }
 
+/* A qmap is for the biases of the file: what logits were centred by is one more shift. */
+static oct_status save_uncentred(const oct_quantized *q, oct_qmap *m, const char *path)
+{
+    m->may_write = OCT_QWRITES_SHIFTS;
+    for (int32_t i = 0; i < q->centred.n; i++) {
+        const oct_node *n = q->centred.at[i].node;
+        const int64_t len = oct_tensor_len(oct_own_bias(n)->data);
+        float *by = oct_arena_array(m->arena, (size_t)len, sizeof(*by));
+
+        if (!by) return OCT_ERR_MEMORY;
+        for (int64_t c = 0; c < len; c++)
+            by[c] = (float)-q->centred.at[i].by;
+        OCT_TRY(oct_qmap_shift(m, n, by, len));
+    }
+    return oct_qmap_save(m, path);
+}
+
 oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
 {
     OCT_ENTER(q->ctx);
+    oct_qmap *m = NULL;
+    oct_status st;
 
     if (q->file)
         return oct_fail(q->ctx, OCT_ERR_UNSUPPORTED,
@@ -248,7 +267,10 @@ oct_status oct_quantized_save_qmap(const oct_quantized *q, const char *path)
             "a qmap goes with the float file's own weights, but equalizing, "
             "smoothing, aligning, learning, healing or hard activations changed the network; save "
             "the quantized file alone");
-    return oct_qmap_save(q->m, path);
+    OCT_TRY(oct_qmap_clone(q->m, &m));
+    st = save_uncentred(q, m, path);
+    oct_qmap_free(m);
+    return st;
 }
 
 oct_status oct_quantized_save_ppq(const oct_quantized *q, const char *path)

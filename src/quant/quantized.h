@@ -18,6 +18,7 @@ struct oct_quantized {
     const oct_target *target;
     oct_graph *g;              /* normalised float network */
     oct_corrections corrected; /* how its weights differ from those of the file */
+    oct_centred centred;       /* and biases before a Softmax */
     oct_qmap *file;            /* what it was quantized with before; NULL: it was float */
     oct_retargeted from_file;
     oct_graph *bound;     /* the same with the shapes of the data */

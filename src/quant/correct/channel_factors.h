@@ -12,6 +12,7 @@
 
 #define OCT_MOVED_SMOOTH "octet.smooth_quant"   /* factors */
 #define OCT_MOVED_ALIGN  "octet.align_channels" /* factors, then middles */
+#define OCT_MOVED_LOGITS "octet.centre_logits"  /* one number: what the value has less */
 
 /* The most that one of them may enlarge a file; BERT's base needs 350 KB. */
 enum { OCT_MOVED_MOST_BYTES = 1 << 20 };

@@ -47,6 +47,7 @@ oct_status oct_correct_graph(oct_graph *g, const oct_dataset *images, const oct_
     OCT_TRY(find_alpha(g->ctx, o, &alpha));
     OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_SMOOTH, NULL)); /* from an earlier quantization */
     OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_ALIGN, NULL));
+    OCT_TRY(oct_graph_set_metadata(g, OCT_MOVED_LOGITS, NULL));
     if (o->hard_activations) OCT_TRY(oct_harden(g, o->tail, &done->hardened));
     if (o->equalize) OCT_TRY(oct_equalize(g, &done->equalized));
     if (alpha > 0) OCT_TRY(measured(g, images, o, alpha, &done->smoothed, NULL));

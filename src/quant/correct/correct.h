@@ -46,6 +46,27 @@ oct_status oct_harden(oct_graph *g, const char *tail, int32_t *n_changed);
  * in integers. */
 oct_status oct_centre_bins(oct_graph *g);
 
+/* centre_logits.c: layers whose results are read by a Softmax alone give `by` less. */
+typedef struct oct_centred_layer {
+    const oct_node *node;
+    double by;
+} oct_centred_layer;
+
+typedef struct oct_centred {
+    oct_centred_layer *at;
+    int32_t n;
+} oct_centred;
+
+/*
+ * Where points are symmetric. Biases of m->g and of g, which has its ids, are changed; what the
+ * networks compute is not. The feed is at its beginning afterwards. *out is about g, whose metadata
+ * tells, too, and lives as long.
+ */
+oct_status oct_centre_logits(const oct_qmap *m, oct_graph *g, oct_feed *f, oct_centred *out);
+
+/* oct_channel_factors_fn: by how much */
+oct_status oct_centre_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits);
+
 /* How many places each of these found to work on; -1: it was not asked for. */
 typedef struct oct_corrections {
     int32_t equalized, smoothed, aligned, hardened;

@@ -13,6 +13,7 @@
 #include "quant/learn/change.h"
 #include "quant/lower/lower.h"
 #include "stat/least_squares.h"
+#include "quant/solve/solve.h"
 
 enum {
     MOST_INPUTS = 2400,    /* of an output, kernel included: the equations are the square of that */
@@ -60,12 +61,6 @@ typedef struct compensation {
 
 /* --- which layers --- */
 
-static bool has_own_bias(const oct_node *n)
-{
-    return oct_node_in(n, 2) && oct_node_const(n, 2) && n->in[2]->n_users == 1 &&
-           n->in[2]->type.dtype == OCT_DTYPE_F32;
-}
-
 static oct_status add_layer(compensation *c, const oct_node *n)
 {
     rounded_layer *l = &c->layers[c->n];
@@ -74,7 +69,7 @@ static oct_status add_layer(compensation *c, const oct_node *n)
 
     if (!oct_node_is(n, &oct_op_conv) || n->in[1]->type.rank != 4 || p->spec.bits >= 8)
         return OCT_OK;
-    if (!oct_block_learns_weight(p, n->in[1]) || !has_own_bias(n)) return OCT_OK;
+    if (!oct_block_learns_weight(p, n->in[1]) || !oct_own_bias(n)) return OCT_OK;
     *l = (rounded_layer){.node = n, .point = p};
     OCT_TRY(oct_conv_geometry_conv(n, &n->in[0]->type, &n->in[1]->type, &l->at));
     l->k = 1 + l->at.c_in / l->at.group * oct_conv_geometry_kernel_size(&l->at);

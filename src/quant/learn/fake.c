@@ -77,22 +77,13 @@ static bool is_rounded(const oct_qpoint *p)
 
 /* --- biases --- */
 
-/* The bias of a layer, if nothing else reads it. */
-static oct_value *own_bias(const oct_node *n)
-{
-    const int32_t b = oct_operand_of_role(n, OCT_QROLE_BIAS);
-    oct_value *v = b >= 0 ? oct_node_in(n, b) : NULL;
-
-    return v && v->data && v->type.dtype == OCT_DTYPE_F32 && v->n_users == 1 ? v : NULL;
-}
-
 /* What correction adds moves into the biases that learning goes on from. Where there is none, it
  * stays a constant that is added (fake_insert.c). */
 static oct_status merge_shifts(oct_fake *f)
 {
     for (int32_t i = 0; i < f->m->n_shifts; i++) {
         const oct_qshift *s = &f->m->shifts[i];
-        oct_value *v = own_bias(s->node);
+        oct_value *v = oct_own_bias(s->node);
         oct_tensor *t = NULL;
 
         if (!v || oct_tensor_len(v->data) != s->n) continue;

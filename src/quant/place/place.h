@@ -104,6 +104,12 @@ oct_status oct_place_origins(const oct_qmap *m, const oct_node *node, int32_t i,
  * none if some are float. */
 oct_status oct_place_sources(const oct_qmap *m, const oct_value *v, uint8_t *mark);
 
+/* Tells of each node that computes with elements of a point's value, in the point's form or in
+ * float, behind nodes that only move data; `reader` NULL: an output of the network. A node is told
+ * of for each of its operands. (readers.c) */
+typedef void oct_reader_fn(void *arg, int32_t point, const oct_node *reader);
+oct_status oct_place_readers(const oct_qmap *m, oct_arena *a, oct_reader_fn *each, void *arg);
+
 /*
  * Which scale each channel of operand `i` of `node` has: scale[c], zero[c] for the value's
  * channels (axis 1; n = 1 if they are all the same). False: the operand is float.

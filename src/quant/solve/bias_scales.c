@@ -20,6 +20,14 @@ int32_t oct_operand_of_role(const oct_node *n, oct_qrole role)
     return -1;
 }
 
+oct_value *oct_own_bias(const oct_node *n)
+{
+    const int32_t b = oct_operand_of_role(n, OCT_QROLE_BIAS);
+    oct_value *v = b >= 0 ? oct_node_in(n, b) : NULL;
+
+    return v && v->data && v->type.dtype == OCT_DTYPE_F32 && v->n_users == 1 ? v : NULL;
+}
+
 static int64_t group_of(const oct_node *n)
 {
     const oct_attr *a = oct_node_attr(n, "group");

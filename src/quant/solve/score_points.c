@@ -5,38 +5,31 @@
  * reach far below zero, where all scores are 0: the range is that of the least error after the
  * Sigmoid.
  */
-#include "op/channels.h"
 #include "op/op.h"
+#include "quant/place/place.h"
 #include "quant/solve/solve.h"
 
-/* Which points a Sigmoid reads, and which anything else does, that is float. */
+/* Which points a Sigmoid reads, and which anything else does. */
 typedef struct readers {
     uint8_t *by_sigmoid, *by_others;
 } readers;
 
-static oct_status mark_node(const oct_qmap *m, const oct_node *n, const readers *r)
+static void mark(void *arg, int32_t point, const oct_node *reader)
 {
-    uint8_t *mark = oct_node_is(n, &oct_op_sigmoid) ? r->by_sigmoid : r->by_others;
+    readers *r = arg;
 
-    for (int32_t i = 0; i < n->n_in; i++)
-        if (n->in[i] && !n->in[i]->data && n->in[i]->graph == m->g)
-            OCT_TRY(oct_place_sources(m, n->in[i], mark));
-    return OCT_OK;
+    (oct_node_is(reader, &oct_op_sigmoid) ? r->by_sigmoid : r->by_others)[point] = 1;
 }
 
 oct_status oct_score_points(const oct_qmap *m, oct_arena *a, uint8_t **out)
 {
     const size_t n = (size_t)m->n_points + 1;
-    const readers r = {oct_arena_alloc(a, n), oct_arena_alloc(a, n)};
+    readers r = {oct_arena_alloc(a, n), oct_arena_alloc(a, n)};
 
     if (!r.by_sigmoid || !r.by_others) return OCT_ERR_MEMORY;
     *out = r.by_sigmoid;
     if (!(m->target->flags & OCT_TARGET_LAYER_RESULTS)) return OCT_OK;
-    for (const oct_node *k = m->g->first; k; k = k->next)
-        if (!oct_node_moves_data(k)) OCT_TRY(mark_node(m, k, &r));
-    for (int32_t i = 0; i < m->g->n_outputs; i++)
-        if (m->g->outputs[i]->producer)
-            OCT_TRY(oct_place_sources(m, m->g->outputs[i], r.by_others));
+    OCT_TRY(oct_place_readers(m, a, mark, &r));
     for (int32_t i = 0; i < m->n_points; i++) {
         const oct_qpoint *p = &m->points[i];
 

@@ -112,4 +112,7 @@ oct_status oct_weight_values(const oct_qpoint *p, bool error, oct_arena *a, floa
 /* The operand that has this role in the node's row, or -1 (bias_scales.c). */
 int32_t oct_operand_of_role(const oct_node *n, oct_qrole role);
 
+/* The bias of a layer, if it is constant and nothing else reads it; NULL. */
+oct_value *oct_own_bias(const oct_node *n);
+
 #endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Logits of distributions: Softmax gives the same whatever is added to all that it reads. Those of
+ * DFL reach from about -10 to 30. Symmetric codes reach as far below zero as above, so they either
+ * cut off what is above 15, where the sides of small objects are, or have wide steps. All layers
+ * that a Softmax reads get the same less in their biases, so that what they give is about as far
+ * below zero as above.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "op/op.h"
+#include "quant/correct/channel_factors.h"
+#include "quant/correct/correct.h"
+#include "quant/observe/calibrate.h"
+#include "quant/place/place.h"
+#include "quant/solve/solve.h"
+
+/* Pictures: after these the ends of ranges hardly move. */
+enum { LOOK_AT = 16 };
+
+/* A bias of few bits has wide steps if it is large. */
+#define MOST 64.0
+
+typedef struct work {
+    const oct_qmap *m;
+    oct_arena *arena;
+    const oct_node **reader; /* by point: what computes with it; NULL: nothing does */
+    bool *is_shared;         /* by point: other nodes do, too, or it is an output */
+    const oct_node **of;     /* by point: the Softmax that it is moved for; NULL: none */
+    int32_t n;               /* points that are moved */
+    oct_calibration *c;
+} work;
+
+/* --- which --- */
+
+static void note_reader(void *arg, int32_t point, const oct_node *reader)
+{
+    work *w = arg;
+
+    if (!reader || (w->reader[point] && w->reader[point] != reader)) w->is_shared[point] = true;
+    w->reader[point] = reader;
+}
+
+/* The bias that can take what is added to this point alone; NULL: none can. */
+static oct_value *bias_of(const work *w, int32_t point)
+{
+    const oct_qpoint *p = &w->m->points[point];
+
+    if (w->is_shared[point] || p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE ||
+        p->node || !p->spec.is_symmetric || !p->value->producer)
+        return NULL;
+    return oct_own_bias(p->value->producer);
+}
+
+/* All that the Softmax reads is moved, or nothing. */
+static oct_status choose(work *w, const oct_node *softmax, uint8_t *mark)
+{
+    int32_t n = 0;
+
+    memset(mark, 0, (size_t)w->m->n_points);
+    OCT_TRY(oct_place_sources(w->m, softmax->in[0], mark));
+    for (int32_t i = 0; i < w->m->n_points; i++) {
+        if (mark[i] && !bias_of(w, i)) return OCT_OK;
+        n += mark[i];
+    }
+    w->n += n;
+    for (int32_t i = 0; i < w->m->n_points && n; i++)
+        if (mark[i]) w->of[i] = softmax;
+    return OCT_OK;
+}
+
+static oct_status find(work *w)
+{
+    const size_t n = (size_t)w->m->n_points + 1;
+    uint8_t *mark = oct_arena_alloc(w->arena, n);
+
+    w->reader = oct_arena_array(w->arena, n, sizeof(const oct_node *));
+    w->is_shared = oct_arena_array(w->arena, n, sizeof(bool));
+    w->of = oct_arena_array(w->arena, n, sizeof(const oct_node *));
+    if (!w->reader || !w->is_shared || !w->of || !mark) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_place_readers(w->m, w->arena, note_reader, w));
+    for (const oct_node *k = w->m->g->first; k; k = k->next)
+        if (oct_node_is(k, &oct_op_softmax)) OCT_TRY(choose(w, k, mark));
+    return OCT_OK;
+}
+
+/* --- how far --- */
+
+static oct_status look(work *w, oct_feed *f)
+{
+    oct_observer_options ends;
+
+    oct_observer_options_init(&ends);
+    ends.kind = "minmax";
+    OCT_TRY(oct_calibration_new(w->m->g, &w->c));
+    for (int32_t i = 0; i < w->m->n_points; i++)
+        if (w->of[i]) OCT_TRY(oct_calibration_watch(w->c, w->m->points[i].value, &ends, false));
+    OCT_TRY(oct_feed_rewind(f, LOOK_AT));
+    OCT_TRY(oct_calibrate(w->c, w->m->g, f));
+    return oct_feed_rewind(f, 0);
+}
+
+/* The middle of what the Softmax reads. */
+static double middle(const work *w, const oct_node *softmax)
+{
+    double low = INFINITY, high = -INFINITY;
+
+    for (int32_t i = 0; i < w->m->n_points; i++) {
+        const oct_watch *seen =
+            w->of[i] == softmax ? oct_calibration_of(w->c, w->m->points[i].value) : NULL;
+
+        if (!seen) continue;
+        low = fmin(low, (double)seen->range->seen_low);
+        high = fmax(high, (double)seen->range->seen_high);
+    }
+    return low <= high ? fmin(fmax((low + high) / 2, -MOST), MOST) : 0;
+}
+
+/* --- moving --- */
+
+static oct_status subtract(oct_value *bias, double by)
+{
+    oct_tensor *t = NULL;
+
+    OCT_TRY(oct_tensor_copy(bias->graph->ctx, bias->data, &t));
+    for (int64_t i = 0; i < oct_tensor_len(t); i++)
+        ((float *)t->data)[i] -= (float)by;
+    oct_tensor_unref(bias->data);
+    bias->data = t;
+    return OCT_OK;
+}
+
+static oct_status move(work *w, oct_graph *g, oct_centred *out)
+{
+    oct_channel_factors *all = oct_arena_array(w->arena, (size_t)w->n, sizeof(*all));
+
+    out->at = oct_arena_array(g->arena, (size_t)w->n, sizeof(*out->at));
+    if (!all || !out->at) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < w->m->n_points; i++) {
+        const oct_value *v = g->values[w->m->points[i].value->id];
+        oct_centred_layer *k = &out->at[out->n];
+
+        if (!w->of[i]) continue;
+        *k = (oct_centred_layer){v->producer, middle(w, w->of[i])};
+        OCT_TRY(subtract(bias_of(w, i), k->by));
+        OCT_TRY(subtract(oct_own_bias(v->producer), k->by));
+        all[out->n++] = (oct_channel_factors){.value = v->name, .x = {&k->by}, .channels = 1};
+    }
+    return oct_channel_factors_write(g, OCT_MOVED_LOGITS, all, out->n);
+}
+
+static oct_status centre(work *w, oct_graph *g, oct_feed *f, oct_centred *out)
+{
+    OCT_TRY(find(w));
+    if (!w->n) return OCT_OK;
+    OCT_TRY(look(w, f));
+    return move(w, g, out);
+}
+
+oct_status oct_centre_logits(const oct_qmap *m, oct_graph *g, oct_feed *f, oct_centred *out)
+{
+    work w = {.m = m, .arena = oct_arena_new(m->ctx)};
+    oct_status st = w.arena ? OCT_OK : OCT_ERR_MEMORY;
+
+    *out = (oct_centred){0};
+    if (!st) st = centre(&w, g, f, out);
+    oct_calibration_free(w.c);
+    oct_arena_free(w.arena);
+    return st;
+}
+
+oct_status oct_centre_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits)
+{
+    oct_value *bias = v->producer ? oct_own_bias(v->producer) : NULL;
+
+    (void)a;
+    *fits = bias && n == 1 && fabs(x[0]) <= MOST;
+    return *fits ? subtract(bias, x[0]) : OCT_OK;
+}

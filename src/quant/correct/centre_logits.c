@@ -3,8 +3,8 @@
  * Logits of distributions: Softmax gives the same whatever is added to all that it reads. Those of
  * DFL reach from about -10 to 30. Symmetric codes reach as far below zero as above, so they either
  * cut off what is above 15, where the sides of small objects are, or have wide steps. All layers
- * that a Softmax reads get the same less in their biases, so that what they give is about as far
- * below zero as above.
+ * that a Softmax reads get the same less in their biases, so that what matters of what they give is
+ * as far below zero as above: the largest logit of each distribution, and a little below it.
  */
 #include <math.h>
 #include <string.h>
@@ -19,8 +19,13 @@
 /* Pictures: after these the ends of ranges hardly move. */
 enum { LOOK_AT = 16 };
 
-/* A bias of few bits has wide steps if it is large. */
-#define MOST 64.0
+/* What is so much below the largest logit of a distribution is as good as impossible: e^-8. */
+#define REACH 8.0
+
+/* A bias of few bits has wide steps if it is large: it is moved if codes reach at least so much
+ * further than they have to, and not beyond the limit. */
+#define WORTH 1.25
+#define MOST  64.0
 
 typedef struct work {
     const oct_qmap *m;
@@ -29,6 +34,8 @@ typedef struct work {
     bool *is_shared;         /* by point: other nodes do, too, or it is an output */
     const oct_node **of;     /* by point: the Softmax that it is moved for; NULL: none */
     int32_t n;               /* points that are moved */
+    oct_graph *watched;      /* the network with the largest logit of each distribution */
+    const oct_value **top;   /* that, by id of the Softmax; NULL: none */
     oct_calibration *c;
 } work;
 
@@ -87,34 +94,61 @@ static oct_status find(work *w)
 
 /* --- how far --- */
 
+/* The largest logit of each distribution becomes an output. */
+static oct_status add_top(work *w, const oct_node *softmax)
+{
+    oct_builder b = {.g = w->watched};
+    const oct_value *x = w->watched->values[softmax->in[0]->id];
+    const oct_attr *axis = oct_node_attr(softmax, "axis");
+    oct_node *n = oct_emit_node(&b, &oct_op_reduce_max,
+                                (oct_value *[]){w->watched->values[x->id],
+                                                oct_ints(&b, (int64_t[]){axis ? axis->i : -1}, 1)},
+                                2, 1);
+    oct_value *y = oct_emitted(&b, n);
+
+    OCT_TRY(b.status);
+    w->top[softmax->id] = y;
+    return oct_graph_add_output(w->watched, y);
+}
+
 static oct_status look(work *w, oct_feed *f)
 {
     oct_observer_options ends;
 
     oct_observer_options_init(&ends);
     ends.kind = "minmax";
-    OCT_TRY(oct_calibration_new(w->m->g, &w->c));
+    w->top = oct_arena_array(w->arena, (size_t)w->m->g->n_node_ids + 1, sizeof(*w->top));
+    if (!w->top) return OCT_ERR_MEMORY;
+    OCT_TRY(oct_graph_clone(w->m->g, &w->watched));
     for (int32_t i = 0; i < w->m->n_points; i++)
-        if (w->of[i]) OCT_TRY(oct_calibration_watch(w->c, w->m->points[i].value, &ends, false));
+        if (w->of[i] && !w->top[w->of[i]->id]) OCT_TRY(add_top(w, w->of[i]));
+    OCT_TRY(oct_graph_infer(w->watched));
+    OCT_TRY(oct_calibration_new(w->watched, &w->c));
+    for (int32_t i = 0; i < w->m->g->n_node_ids; i++)
+        if (w->top[i]) OCT_TRY(oct_calibration_watch(w->c, w->top[i], &ends, false));
     OCT_TRY(oct_feed_rewind(f, LOOK_AT));
-    OCT_TRY(oct_calibrate(w->c, w->m->g, f));
+    OCT_TRY(oct_calibrate(w->c, w->watched, f));
     return oct_feed_rewind(f, 0);
 }
 
-/* The middle of what the Softmax reads. */
+/* How far codes reach that reach so far at least. */
+static double reach(const work *w, const oct_node *softmax, double least)
+{
+    for (int32_t i = 0; i < w->m->n_points; i++)
+        if (w->of[i] == softmax && w->m->points[i].spec.is_pow2) return exp2(ceil(log2(least)));
+    return least;
+}
+
+/* The middle of what matters to the Softmax; 0: it is well where it is. */
 static double middle(const work *w, const oct_node *softmax)
 {
-    double low = INFINITY, high = -INFINITY;
+    const oct_observer *seen = oct_calibration_of(w->c, w->top[softmax->id])->range;
+    const double low = (double)seen->seen_low - REACH, high = (double)seen->seen_high;
+    const double now = fmax(fabs(low), fabs(high)), centred = (high - low) / 2;
 
-    for (int32_t i = 0; i < w->m->n_points; i++) {
-        const oct_watch *seen =
-            w->of[i] == softmax ? oct_calibration_of(w->c, w->m->points[i].value) : NULL;
-
-        if (!seen) continue;
-        low = fmin(low, (double)seen->range->seen_low);
-        high = fmax(high, (double)seen->range->seen_high);
-    }
-    return low <= high ? fmin(fmax((low + high) / 2, -MOST), MOST) : 0;
+    if (!(low < high)) return 0;
+    if (reach(w, softmax, now) < WORTH * reach(w, softmax, centred)) return 0;
+    return fmin(fmax((low + high) / 2, -MOST), MOST);
 }
 
 /* --- moving --- */
@@ -141,13 +175,13 @@ static oct_status move(work *w, oct_graph *g, oct_centred *out)
         const oct_value *v = g->values[w->m->points[i].value->id];
         oct_centred_layer *k = &out->at[out->n];
 
-        if (!w->of[i]) continue;
+        if (!w->of[i] || middle(w, w->of[i]) == 0) continue;
         *k = (oct_centred_layer){v->producer, middle(w, w->of[i])};
         OCT_TRY(subtract(bias_of(w, i), k->by));
         OCT_TRY(subtract(oct_own_bias(v->producer), k->by));
         all[out->n++] = (oct_channel_factors){.value = v->name, .x = {&k->by}, .channels = 1};
     }
-    return oct_channel_factors_write(g, OCT_MOVED_LOGITS, all, out->n);
+    return out->n ? oct_channel_factors_write(g, OCT_MOVED_LOGITS, all, out->n) : OCT_OK;
 }
 
 static oct_status centre(work *w, oct_graph *g, oct_feed *f, oct_centred *out)
@@ -166,6 +200,7 @@ oct_status oct_centre_logits(const oct_qmap *m, oct_graph *g, oct_feed *f, oct_c
     *out = (oct_centred){0};
     if (!st) st = centre(&w, g, f, out);
     oct_calibration_free(w.c);
+    oct_graph_free(w.watched);
     oct_arena_free(w.arena);
     return st;
 }

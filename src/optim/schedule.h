@@ -84,7 +84,7 @@ typedef struct oct_train_preset {
     const char *ema;      /* name of its decay (ema.h) */
     /* Quantization-aware training; zeros and NULL: the defaults of float training. */
     bool is_qat;            /* `epochs` and `batch` are the defaults of a job */
-    bool slow_small_layers; /* rates of layers with small weights are lower */
+    bool rate_by_steps; /* rates of weights are in proportion to the steps of their codes */
     int32_t batch;          /* pictures of a step; 0: any */
     const char *augment;    /* NULL: the family's */
     bool fix_scales;        /* as calibration found them */

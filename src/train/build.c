@@ -110,9 +110,7 @@ static oct_status build_net(oct_train *t, const oct_graph *g, const oct_graph *t
     net.prepare.n_frozen = g->root->n_node_ids;
     if (t->qat) oct_qat_hook(t->qat, &net);
     OCT_TRY(oct_train_net_new(g, &net, &t->net));
-    if (t->qat)
-        OCT_TRY(oct_qat_set_rates(t->ctx, &t->s, oct_train_net_params(t->net),
-                                  oct_train_net_weights(t->net)));
+    if (t->qat) OCT_TRY(oct_qat_set_rates(t->qat, &t->s, oct_train_net_params(t->net)));
     if (o->from_scratch)
         oct_train_from_scratch(t->net, oct_detector_n_classes(t->detector), o->seed);
     freeze(t, frozen);

@@ -177,7 +177,7 @@ static const oct_train_preset presets[] = {
         .augment = "light",
         .scale_rate = 20,
         .freeze_scales = 0.5,
-        .slow_small_layers = true,
+        .rate_by_steps = true,
     },
     {
         .name = "super_gradients",

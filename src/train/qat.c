@@ -103,42 +103,39 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double rms(const float *x, int64_t n)
+/*
+ * Adam moves all weights by about the rate, and what counts is how many steps of their codes that
+ * is. The rate is for the median layer's weights with 8 bits; others go as much faster or slower as
+ * their steps are wider or narrower, and so do biases that are rounded.
+ */
+static oct_status rate_by_steps(const oct_qat *q, oct_params *p)
 {
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i] * (double)x[i];
-    return n ? sqrt(sum / (double)n) : 0;
-}
-
-/* Adam moves all weights by about the rate. Layers of weights below the median layer's (the first
- * of a network that reads bytes, say) would change much more than the others: they go slower. */
-static oct_status slow_small_layers(oct_ctx *ctx, oct_params *p, const float *weights)
-{
-    double *size = oct_calloc(ctx, (size_t)p->n + 1, sizeof(*size)), median;
+    double *of_8_bits = oct_calloc(q->ctx, (size_t)p->n + 1, sizeof(*of_8_bits)), median;
     int32_t n = 0;
 
-    if (!size) return OCT_ERR_MEMORY;
-    for (int32_t i = 0; i < p->n; i++)
-        if (p->v[i].kind == OCT_PARAM_WEIGHT)
-            size[n++] = rms(weights + p->v[i].offset, p->v[i].len);
-    qsort(size, (size_t)n, sizeof(*size), by_size);
-    median = n ? size[n / 2] : 0;
-    for (int32_t i = 0; i < p->n && median > 0; i++)
-        if (p->v[i].kind == OCT_PARAM_WEIGHT)
-            p->v[i].rate = fmin(rms(weights + p->v[i].offset, p->v[i].len) / median, 1);
-    oct_free(ctx, size);
+    if (!of_8_bits) return OCT_ERR_MEMORY;
+    for (int32_t i = 0; i < p->n; i++) {
+        const oct_fake_grid g = oct_fake_grid_of(q->fake, p->v[i].value);
+
+        if (g.step > 0 && p->v[i].kind == OCT_PARAM_WEIGHT) of_8_bits[n++] = g.step_of_8_bits;
+    }
+    qsort(of_8_bits, (size_t)n, sizeof(*of_8_bits), by_size);
+    median = n ? of_8_bits[n / 2] : 0;
+    for (int32_t i = 0; i < p->n && median > 0; i++) {
+        const oct_fake_grid g = oct_fake_grid_of(q->fake, p->v[i].value);
+
+        if (g.step > 0) p->v[i].rate = g.step / median;
+    }
+    oct_free(q->ctx, of_8_bits);
     return OCT_OK;
 }
 
-oct_status oct_qat_set_rates(oct_ctx *ctx, const oct_train_settings *s, oct_params *p,
-                             const float *weights)
+oct_status oct_qat_set_rates(const oct_qat *q, const oct_train_settings *s, oct_params *p)
 {
     for (int32_t i = 0; i < p->n; i++)
         if (is_scale(&p->v[i]))
             p->v[i].rate = s->scale_rate * (p->v[i].kind == OCT_PARAM_ZERO_POINT ? ZERO_RATE : 1.0);
-    return s->preset->slow_small_layers ? slow_small_layers(ctx, p, weights) : OCT_OK;
+    return s->preset->rate_by_steps ? rate_by_steps(q, p) : OCT_OK;
 }
 
 /* The first update without scales; there is none if the share is all of them. */

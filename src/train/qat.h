@@ -32,9 +32,8 @@ const oct_graph *oct_qat_as_it_came(const oct_qat *q);
 const oct_graph *oct_qat_network(const oct_qat *q);
 void oct_qat_hook(oct_qat *q, oct_train_net_options *net);
 
-/* Rates of scales and zero points, and of layers with small weights. */
-oct_status oct_qat_set_rates(oct_ctx *ctx, const oct_train_settings *s, oct_params *p,
-                             const float *weights);
+/* Rates of scales and zero points, and of weights by the steps of their codes. */
+oct_status oct_qat_set_rates(const oct_qat *q, const oct_train_settings *s, oct_params *p);
 
 /*
  * Before update `step` (from 0) of `total`: once the share of freeze_scales has passed, scales no

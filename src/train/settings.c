@@ -151,26 +151,13 @@ static double per_batch(double value, double batch, const oct_train_settings *s)
     return batch > 0 ? value * s->batch * s->accumulate / batch : value;
 }
 
-/*
- * Rates of presets for quantized networks are for 8-bit weights. With fewer bits the values that
- * have codes lie further apart, and weights have to get from one to the next: ten times the rate
- * for 4 bits.
- */
-static double rate_of_bits(const oct_train_options *o, const oct_train_preset *p)
-{
-    const int32_t bits = p->is_qat && o->quantize ? o->quantize->weight_bits : 0;
-
-    return bits > 0 && bits < 8 ? pow(10, (8 - bits) / 4.0) : 1;
-}
-
 static oct_status set_schedule(oct_ctx *ctx, const oct_train_options *o, oct_train_settings *s)
 {
     const oct_train_preset *p = s->preset;
 
     s->schedule = p->schedule;
     s->schedule.epochs = s->epochs;
-    s->schedule.lr =
-        o->rate > 0 ? o->rate : per_batch(p->schedule.lr, p->lr_batch, s) * rate_of_bits(o, p);
+    s->schedule.lr = o->rate > 0 ? o->rate : per_batch(p->schedule.lr, p->lr_batch, s);
     if (o->schedule) {
         const oct_schedule_word *w = oct_schedule_word_find(oct_decay_words, o->schedule);
 

@@ -153,10 +153,51 @@ static void file_has_what_was_learned(void **state)
     oct_dataset_close(d);
 }
 
+/* Steps of 4 bits are 17 times as wide as those of 8. */
+static void grids_are_known(void **state)
+{
+    static const int32_t bits[] = {8, 4};
+    files *t = *state;
+    const oct_value *x = network(t->f);
+    oct_dataset *d = items(t, x, 1);
+
+    for (size_t i = 0; i < OCT_COUNT(targets); i++)
+        for (int b = 0; b < 2; b++) {
+            const oct_fake_options fake = {0};
+            oct_quantize_options o;
+            oct_quantized *q = NULL;
+            oct_fake *f = NULL;
+            int32_t n[2] = {0};
+
+            oct_quantize_options_init(&o);
+            o.target = targets[i];
+            o.tail = "off";
+            o.weight_bits = bits[b];
+            o.weight_bits_ratio = 1;
+            assert_ok(t->ctx, oct_quantize(t->f->g, d, &o, &q));
+            assert_ok(t->ctx,
+                      oct_fake_new(oct_quantized_float(q), oct_quantized_map(q), &fake, &f));
+            for (const oct_node *k = oct_quantized_float(q)->first; k; k = k->next) {
+                oct_fake_grid g;
+
+                if (!oct_node_is(k, &oct_op_conv)) continue;
+                g = oct_fake_grid_of(f, k->in[1]);
+                if (g.step > 0) n[g.step_of_8_bits < g.step / 10]++; /* others are float */
+            }
+            assert_true(n[0] + n[1] > 0);
+            assert_int_equal(n[1] > 0, bits[b] == 4);
+            assert_true(oct_fake_grid_of(f, NULL).step == 0);
+            oct_fake_free(f);
+            oct_quantized_free(q);
+        }
+    oct_dataset_close(d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(file_has_what_was_learned, setup_files, teardown_files),
+        cmocka_unit_test_setup_teardown(grids_are_known, setup_files, teardown_files),
     };
 
     return run_test_group(tests);

@@ -1,38 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of quantization-aware training: presets, and rates for fewer bits. */
-#include <math.h>
-
+/* Settings of quantization-aware training: presets. */
 #include "tests/unit/exec_net.h"
 #include "train/settings.h"
 
-static oct_train_settings resolve(fixture *f, oct_train_options *o, int32_t weight_bits)
+static oct_train_settings resolve(fixture *f, oct_train_options *o)
 {
     static oct_quantize_options q;
     oct_train_settings s;
 
     oct_quantize_options_init(&q);
-    q.weight_bits = weight_bits;
     o->quantize = &q;
     assert_ok(f->ctx, oct_train_settings_resolve(f->ctx, o, "yolo-nas", &s));
     return s;
-}
-
-static void fewer_bits_have_higher_rates(void **state)
-{
-    fixture *f = *state;
-    oct_train_options o;
-    double eight;
-
-    oct_train_options_init(&o);
-    eight = resolve(f, &o, 0).schedule.lr;
-    assert_true(resolve(f, &o, 8).schedule.lr == eight);
-    assert_true(fabs(resolve(f, &o, 4).schedule.lr / eight - 10) < 1e-9);
-    assert_true(resolve(f, &o, 6).schedule.lr > eight);
-    o.rate = 1e-5; /* what is asked for is what is done */
-    assert_true(resolve(f, &o, 4).schedule.lr == 1e-5);
-    o.rate = 0;
-    o.preset = "yolo_nas"; /* rates of float training are for any bits */
-    assert_true(resolve(f, &o, 4).schedule.lr == resolve(f, &o, 8).schedule.lr);
 }
 
 static void presets_are_defaults(void **state)
@@ -42,20 +21,20 @@ static void presets_are_defaults(void **state)
     oct_train_settings s;
 
     oct_train_options_init(&o);
-    s = resolve(f, &o, 0);
+    s = resolve(f, &o);
     assert_string_equal(s.preset->name, "qat");
     assert_string_equal(s.augment_name, "light");
     assert_int_equal(s.epochs, 10);
     assert_true(s.freeze_scales == .5 && s.scale_rate == 20 && !s.fix_scales);
     o.preset = "super_gradients";
-    s = resolve(f, &o, 0);
+    s = resolve(f, &o);
     assert_int_equal(s.epochs, 30);
     assert_int_equal(s.batch, 4);
     assert_true(s.fix_scales && s.schedule.lr == 2e-6 && !s.ema);
     o.scale_rate = 1; /* learn_amax */
-    assert_false(resolve(f, &o, 0).fix_scales);
+    assert_false(resolve(f, &o).fix_scales);
     o.preset = "quark";
-    s = resolve(f, &o, 0);
+    s = resolve(f, &o);
     assert_int_equal(s.epochs, 1);
     assert_true(s.schedule.lr == 2e-7 && s.freeze_scales == 1);
 }
@@ -63,7 +42,6 @@ static void presets_are_defaults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(fewer_bits_have_higher_rates, setup, teardown),
         cmocka_unit_test_setup_teardown(presets_are_defaults, setup, teardown),
     };
 

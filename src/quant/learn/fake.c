@@ -249,3 +249,32 @@ void oct_fake_step(const oct_fake *f, const char *name, float *out, int64_t n)
             out[k] = (float)oct_step_of_scale(at->kind, (double)p->scale[k]);
     }
 }
+
+/* Between weights that have codes; those of a channel that is all zeros hardly count. */
+static double mean_step(const oct_qpoint *p)
+{
+    const int64_t n_folds = p->fold ? p->fold_rows * p->fold_columns : 0;
+    double scale = 0, unfold = n_folds ? 0 : 1;
+
+    for (int64_t i = 0; i < p->n; i++)
+        scale += (double)p->scale[i] / (double)p->n;
+    for (int64_t i = 0; i < n_folds; i++)
+        unfold += 1 / (double)p->fold[i] / (double)n_folds;
+    return scale * unfold;
+}
+
+oct_fake_grid oct_fake_grid_of(const oct_fake *f, const oct_value *v)
+{
+    oct_fake_grid out = {0};
+
+    for (int32_t i = 0; i < f->m->n_points && v && !(out.step > 0); i++) {
+        const oct_qpoint *p = &f->m->points[i];
+        int32_t low, high;
+
+        if (!f->of_point[i].step || p->value->id != v->id) continue;
+        oct_qspec_limits(&p->spec, &low, &high);
+        out.step = mean_step(p);
+        out.step_of_8_bits = out.step * (high - low) / 255.0;
+    }
+    return out;
+}

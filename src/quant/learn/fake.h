@@ -50,4 +50,12 @@ oct_status oct_fake_take(oct_fake *f, const oct_graph *learned);
  * `out` is left alone if no point has such a constant. */
 void oct_fake_step(const oct_fake *f, const char *name, float *out, int64_t n);
 
+typedef struct oct_fake_grid {
+    double step;           /* between codes; the mean, where there are several. 0: none */
+    double step_of_8_bits; /* what it would be with as many codes */
+} oct_fake_grid;
+
+/* How constant v is rounded. */
+oct_fake_grid oct_fake_grid_of(const oct_fake *f, const oct_value *v);
+
 #endif

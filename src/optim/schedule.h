@@ -83,13 +83,13 @@ typedef struct oct_train_preset {
     double nominal_batch; /* micro-batches are summed up to so many pictures a step; 0: not */
     const char *ema;      /* name of its decay (ema.h) */
     /* Quantization-aware training; zeros and NULL: the defaults of float training. */
-    bool is_qat;            /* `epochs` and `batch` are the defaults of a job */
-    bool rate_by_steps; /* rates of weights are in proportion to the steps of their codes */
-    int32_t batch;          /* pictures of a step; 0: any */
-    const char *augment;    /* NULL: the family's */
-    bool fix_scales;        /* as calibration found them */
-    double scale_rate;      /* factor of lr for logarithms of scales; 0: 1 */
-    double freeze_scales;   /* after this share of the steps; 0: never */
+    bool is_qat;          /* `epochs` and `batch` are the defaults of a job */
+    bool rate_by_steps;   /* rates of weights are in proportion to the steps of their codes */
+    int32_t batch;        /* pictures of a step; 0: any */
+    const char *augment;  /* NULL: the family's */
+    bool fix_scales;      /* as calibration found them */
+    double scale_rate;    /* factor of lr for logarithms of scales; 0: 1 */
+    double freeze_scales; /* after this share of the steps; 0: never */
 } oct_train_preset;
 
 const oct_train_preset *oct_train_preset_at(int i); /* NULL beyond the end */

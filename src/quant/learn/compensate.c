@@ -12,8 +12,8 @@
 #include "op/op.h"
 #include "quant/learn/change.h"
 #include "quant/lower/lower.h"
-#include "stat/least_squares.h"
 #include "quant/solve/solve.h"
+#include "stat/least_squares.h"
 
 enum {
     MOST_INPUTS = 2400,    /* of an output, kernel included: the equations are the square of that */

@@ -34,6 +34,21 @@ static inline oct_dataset *items(files *t, const oct_value *x, float size)
     return d;
 }
 
+/* The first output of a graph on plain kernels, for a drawn input. */
+static inline oct_tensor *answer(files *t, const oct_graph *g)
+{
+    oct_tensor *x = NULL, *y[2] = {NULL};
+    oct_rng rng;
+
+    oct_rng_init(&rng, 9);
+    assert_ok(t->ctx, oct_tensor_make(t->ctx, &g->inputs[0]->type, &x));
+    for (int64_t i = 0; i < oct_tensor_len(x); i++)
+        ((float *)x->data)[i] = (float)(oct_rng_f64(&rng) * 2 - 1);
+    assert_ok(t->ctx, oct_graph_eval(g, &x, y, NULL));
+    oct_tensor_unref(x);
+    return y[0];
+}
+
 /* Squared error of the quantized network over the power of the float one, of output 0. */
 static inline double job_noise(files *t, const oct_quantized *q)
 {

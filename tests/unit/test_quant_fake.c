@@ -44,21 +44,6 @@ static oct_quantized *quantize_for(files *t, const oct_dataset *d, const char *t
     return q;
 }
 
-/* The first output of a graph on plain kernels. */
-static oct_tensor *answer(files *t, const oct_graph *g)
-{
-    oct_tensor *x = NULL, *y[2] = {NULL};
-    oct_rng rng;
-
-    oct_rng_init(&rng, 9);
-    assert_ok(t->ctx, oct_tensor_make(t->ctx, &g->inputs[0]->type, &x));
-    for (int64_t i = 0; i < oct_tensor_len(x); i++)
-        ((float *)x->data)[i] = (float)(oct_rng_f64(&rng) * 2 - 1);
-    assert_ok(t->ctx, oct_graph_eval(g, &x, y, NULL));
-    oct_tensor_unref(x);
-    return y[0];
-}
-
 static double distance(const oct_tensor *a, const oct_tensor *b)
 {
     double sum = 0;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "op/op.h"
+#include "pass/fuse/affine.h"
 #include "quant/correct/channel_factors.h"
 #include "quant/correct/correct.h"
 #include "quant/observe/calibrate.h"
@@ -49,6 +50,16 @@ static void note_reader(void *arg, int32_t point, const oct_node *reader)
     w->reader[point] = reader;
 }
 
+/* The bias of a layer, if what it has less all results have less; NULL. */
+static oct_value *plain_bias(const oct_node *layer)
+{
+    const oct_attr *beta = oct_node_is(layer, &oct_op_gemm) ? oct_node_attr(layer, "beta") : NULL;
+    oct_value *v = oct_is_linear_layer(layer) ? oct_own_bias(layer) : NULL;
+
+    if (beta && beta->f != 1.0f) return NULL;
+    return v && oct_tensor_len(v->data) == oct_linear_layer_channels(layer) ? v : NULL;
+}
+
 /* The bias that can take what is added to this point alone; NULL: none can. */
 static oct_value *bias_of(const work *w, int32_t point)
 {
@@ -57,7 +68,7 @@ static oct_value *bias_of(const work *w, int32_t point)
     if (w->is_shared[point] || p->role != OCT_QROLE_ACT || p->state != OCT_QSTATE_ACTIVE ||
         p->node || !p->spec.is_symmetric || !p->value->producer)
         return NULL;
-    return oct_own_bias(p->value->producer);
+    return plain_bias(p->value->producer);
 }
 
 /* All that the Softmax reads is moved, or nothing. */
@@ -207,7 +218,7 @@ oct_status oct_centre_logits(const oct_qmap *m, oct_graph *g, oct_feed *f, oct_c
 
 oct_status oct_centre_again(oct_value *v, const double *x, int64_t n, oct_arena *a, bool *fits)
 {
-    oct_value *bias = v->producer ? oct_own_bias(v->producer) : NULL;
+    oct_value *bias = v->producer ? plain_bias(v->producer) : NULL;
 
     (void)a;
     *fits = bias && n == 1 && fabs(x[0]) <= MOST;

@@ -88,19 +88,31 @@ static oct_status choose(work *w, const oct_node *softmax, uint8_t *mark)
     return OCT_OK;
 }
 
-static oct_status find(work *w)
+static oct_status choose_all(work *w)
 {
     const size_t n = (size_t)w->m->n_points + 1;
     uint8_t *mark = oct_arena_alloc(w->arena, n);
 
-    w->reader = oct_arena_array(w->arena, n, sizeof(const oct_node *));
-    w->is_shared = oct_arena_array(w->arena, n, sizeof(bool));
+    w->n = 0;
     w->of = oct_arena_array(w->arena, n, sizeof(const oct_node *));
-    if (!w->reader || !w->is_shared || !w->of || !mark) return OCT_ERR_MEMORY;
-    OCT_TRY(oct_place_readers(w->m, w->arena, note_reader, w));
+    if (!w->of || !mark) return OCT_ERR_MEMORY;
     for (const oct_node *k = w->m->g->first; k; k = k->next)
         if (oct_node_is(k, &oct_op_softmax)) OCT_TRY(choose(w, k, mark));
     return OCT_OK;
+}
+
+/* Who else reads a point takes long to find out, and most networks have none to move. */
+static oct_status find(work *w)
+{
+    const size_t n = (size_t)w->m->n_points + 1;
+
+    w->reader = oct_arena_array(w->arena, n, sizeof(const oct_node *));
+    w->is_shared = oct_arena_array(w->arena, n, sizeof(bool));
+    if (!w->reader || !w->is_shared) return OCT_ERR_MEMORY;
+    OCT_TRY(choose_all(w));
+    if (!w->n) return OCT_OK;
+    OCT_TRY(oct_place_readers(w->m, w->arena, note_reader, w));
+    return choose_all(w);
 }
 
 /* --- how far --- */
@@ -109,13 +121,9 @@ static oct_status find(work *w)
 static oct_status add_top(work *w, const oct_node *softmax)
 {
     oct_builder b = {.g = w->watched};
-    const oct_value *x = w->watched->values[softmax->in[0]->id];
-    const oct_attr *axis = oct_node_attr(softmax, "axis");
-    oct_node *n = oct_emit_node(&b, &oct_op_reduce_max,
-                                (oct_value *[]){w->watched->values[x->id],
-                                                oct_ints(&b, (int64_t[]){axis ? axis->i : -1}, 1)},
-                                2, 1);
-    oct_value *y = oct_emitted(&b, n);
+    const int64_t axis = oct_node_attr(softmax, "axis")->i;
+    oct_value *x = w->watched->values[softmax->in[0]->id];
+    oct_value *y = oct_emit(&b, &oct_op_reduce_max, x, oct_ints(&b, &axis, 1), NULL);
 
     OCT_TRY(b.status);
     w->top[softmax->id] = y;
@@ -184,10 +192,11 @@ static oct_status move(work *w, oct_graph *g, oct_centred *out)
     if (!all || !out->at) return OCT_ERR_MEMORY;
     for (int32_t i = 0; i < w->m->n_points; i++) {
         const oct_value *v = g->values[w->m->points[i].value->id];
+        const double by = w->of[i] ? middle(w, w->of[i]) : 0;
         oct_centred_layer *k = &out->at[out->n];
 
-        if (!w->of[i] || middle(w, w->of[i]) == 0) continue;
-        *k = (oct_centred_layer){v->producer, middle(w, w->of[i])};
+        if (by == 0) continue;
+        *k = (oct_centred_layer){v->producer, by};
         OCT_TRY(subtract(bias_of(w, i), k->by));
         OCT_TRY(subtract(oct_own_bias(v->producer), k->by));
         all[out->n++] = (oct_channel_factors){.value = v->name, .x = {&k->by}, .channels = 1};
